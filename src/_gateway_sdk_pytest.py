@@ -4,9 +4,8 @@ pytest loads this module in every run on a machine that has the SDK installed. S
 the package, and its functions import what they need: the package takes half a second.
 """
 
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -28,38 +27,16 @@ MARKERS = {
 # What the extra [sandbox] installs, as modules.
 EXTRA = ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn")
 OBEYING = {"gateway_sandbox", "gateway_tenant"}
-EVERY_OPERATION = "*"
 STOPPED = pytest.StashKey[bool]()
-
-
-@dataclass(kw_only=True)
-class GatewayMarker:
-    """The arguments of the marker `gateway`: how the gateway of a test is.
-
-    Attributes:
-        seed: The seed of its data and of its faults.
-        strict: Whether what was not expected fails the test at its end.
-        allow: The operations that a strict test allows.
-        keep_bodies: Whether the bodies of calls are kept.
-        session: Settings of `gateway_session` in place of the usual ones.
-    """
-
-    seed: int = 0
-    strict: bool = False
-    allow: Collection[str] = ()
-    keep_bodies: bool = False
-    session: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the types: no type checker sees the arguments of a marker."""
-        _check_type("seed", self.seed, int, "a whole number")
-        _check_type("strict", self.strict, bool, "True or False")
-        _check_type("allow", self.allow, list | tuple | set, "a list of operations")
-        _check_type("keep_bodies", self.keep_bodies, bool, "True or False")
-        _check_type("session", self.session, Mapping, "a dictionary of settings")
-
-
-ARGUMENTS = tuple(each.name for each in fields(GatewayMarker))
+# What the marker `gateway` takes: the default, the type, and the type in words. No type checker
+# sees the arguments of a marker.
+OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
+    "seed": (0, int, "a whole number"),
+    "strict": (False, bool, "True or False"),
+    "allow": ((), (list, tuple, set), "a list of operations"),
+    "keep_bodies": (False, bool, "True or False"),
+    "session": ({}, Mapping, "a dictionary of settings"),
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,11 +67,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture
 def gateway_sandbox(request: pytest.FixtureRequest) -> Iterator["Sandbox"]:
     """Provide a gateway in memory, for this test only."""
-    marker, faults = _read_markers(request)
+    options, faults = _read_markers(request)
     from gateway_sdk.sandbox import Sandbox  # noqa: PLC0415 - as everywhere in this file
 
-    sandbox = Sandbox(faults=faults, seed=marker.seed, keep_bodies=marker.keep_bodies)
-    with _checked(request, sandbox, marker):
+    sandbox = Sandbox(faults=faults, seed=options["seed"], keep_bodies=options["keep_bodies"])
+    with _checked(request, sandbox, options):
         yield sandbox
 
 
@@ -107,18 +84,16 @@ def gateway_session(request: pytest.FixtureRequest, gateway_sandbox: "Sandbox") 
     from gateway_sdk import GatewaySession  # noqa: PLC0415
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN  # noqa: PLC0415
 
-    marker, _ = _read_markers(request)
+    options, _ = _read_markers(request)
     settings: dict[str, Any] = {
         "access_token": SANDBOX_ACCESS_TOKEN,
         "tenant_id": TENANT,
         "transport": gateway_sandbox.transport(),
         "sleep": _wait_no_time,
-        **marker.session,
+        **options["session"],
     }
-    try:
+    with _naming(request):
         return GatewaySession("http://localhost", **settings)
-    except ValueError as error:
-        raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
 
 
 @pytest.fixture
@@ -174,10 +149,11 @@ def gateway_tenant(
     request: pytest.FixtureRequest, gateway_server: "SandboxServer"
 ) -> Iterator["SandboxTenant"]:
     """Provide a tenant of `gateway_server` for this test only; markers apply to it."""
-    marker, faults = _read_markers(request)
-    tenant = gateway_server.tenant(seed=marker.seed, faults=faults, keep_bodies=marker.keep_bodies)
+    options, faults = _read_markers(request)
+    given = {"seed": options["seed"], "keep_bodies": options["keep_bodies"]}
+    tenant = gateway_server.tenant(faults=faults, **given)
     try:
-        with _checked(request, tenant.sandbox, marker):
+        with _checked(request, tenant.sandbox, options):
             yield tenant
     finally:
         gateway_server.remove(tenant)
@@ -187,10 +163,10 @@ def _is_ours(mark: pytest.Mark) -> bool:
     """Tell whether a marker is one of this plugin: a project may have its own `gateway`."""
     if mark.name != "gateway":
         return mark.name == "gateway_fault"
-    return not mark.args and bool(mark.kwargs) and mark.kwargs.keys() <= set(ARGUMENTS)
+    return not mark.args and bool(mark.kwargs) and mark.kwargs.keys() <= OPTIONS.keys()
 
 
-def _read_markers(request: pytest.FixtureRequest) -> "tuple[GatewayMarker, Faults]":
+def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faults]":
     """Return what the markers of the test ask for; those of its parameter come last."""
     _require_extra(request)
     own = getattr(getattr(request.node, "callspec", None), "marks", ())  # as they are written
@@ -200,54 +176,50 @@ def _read_markers(request: pytest.FixtureRequest) -> "tuple[GatewayMarker, Fault
         # A file has a list; decorators are kept from the lowest to the highest.
         marks += there if isinstance(node, pytest.Module) else reversed(there)
     marks += own
+    with _naming(request):
+        options = _options_of([mark for mark in marks if mark.name == "gateway"])
+        faults = [mark for mark in marks if mark.name == "gateway_fault"]
+        return options, _faults_of(faults, options["seed"])
+
+
+@contextmanager
+def _naming(request: pytest.FixtureRequest) -> Generator[None]:
+    """Raise what is wrong with a marker as an error of usage that names the test."""
     try:
-        marker = _marker_of([mark for mark in marks if mark.name == "gateway"])
-        return marker, _faults_of(
-            [mark for mark in marks if mark.name == "gateway_fault"], marker.seed
-        )
+        yield
     except (TypeError, ValueError) as error:
         raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
 
 
-def _marker_of(marks: list[pytest.Mark]) -> GatewayMarker:
-    """Merge several markers `gateway`: a later one replaces single arguments of an earlier one."""
-    merged: dict[str, Any] = {}
+def _options_of(marks: list[pytest.Mark]) -> dict[str, Any]:
+    """Merge several markers `gateway`: a later one replaces single options of an earlier one."""
+    options = {name: default for name, (default, _, _) in OPTIONS.items()}
     for mark in marks:
-        if mark.args or not mark.kwargs.keys() <= set(ARGUMENTS):
-            raise TypeError(f"gateway() takes keyword arguments only: {', '.join(ARGUMENTS)}")
-        merged |= mark.kwargs
-    return GatewayMarker(**merged)
+        if mark.args or not mark.kwargs.keys() <= OPTIONS.keys():
+            raise TypeError(f"gateway() takes keyword arguments only: {', '.join(OPTIONS)}")
+        options |= mark.kwargs
+    for name, (_, kind, described) in OPTIONS.items():
+        _check_type(name, options[name], kind, described)
+    return options
 
 
 def _faults_of(marks: list[pytest.Mark], seed: int) -> "Faults":
-    from gateway_sdk.sandbox import Faults  # noqa: PLC0415
+    from gateway_sdk.sandbox import Fault, Faults  # noqa: PLC0415
 
     faults = Faults(seed=seed)
     for mark in marks:
         if len(mark.args) < 2:  # noqa: PLR2004 - the operation and the fault
             raise TypeError("gateway_fault() takes an operation and the name of a fault")
-        _add_fault(faults, *mark.args, **mark.kwargs)
+        operation, kind, *values = mark.args
+        when = {name: mark.kwargs[name] for name in ("at", "times", "rate") if name in mark.kwargs}
+        _check_type("rate", when.get("rate", 1), int | float, "a number from 0 to 1")
+        more = {name: mark.kwargs[name] for name in mark.kwargs.keys() - when.keys()}
+        fault = Fault.of_kind(kind, *values, **more)
+        if operation == "*":
+            faults.anywhere(fault, **when)
+        else:
+            faults.on(operation, fault, **when)
     return faults
-
-
-def _add_fault(
-    faults: "Faults",
-    operation: str,
-    kind: str,
-    *values: Any,
-    at: int | None = None,
-    times: int | None = None,
-    rate: float = 1.0,
-    **more: Any,
-) -> None:
-    from gateway_sdk.sandbox import Fault  # noqa: PLC0415
-
-    _check_type("rate", rate, int | float, "a number from 0 to 1")
-    fault = Fault.of_kind(kind, *values, **more)
-    if operation == EVERY_OPERATION:
-        faults.anywhere(fault, at=at, times=times, rate=rate)
-    else:
-        faults.on(operation, fault, at=at, times=times, rate=rate)
 
 
 def _check_type(name: str, value: object, kind: Any, described: str) -> None:
@@ -257,18 +229,16 @@ def _check_type(name: str, value: object, kind: Any, described: str) -> None:
 
 @contextmanager
 def _checked(
-    request: pytest.FixtureRequest, sandbox: "Sandbox", marker: GatewayMarker
+    request: pytest.FixtureRequest, sandbox: "Sandbox", options: dict[str, Any]
 ) -> Generator[None]:
     """Check at the end of a strict test what the sandbox received, if it came to its end."""
-    try:
-        sandbox.allow(*marker.allow)
-    except ValueError as error:
-        raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
+    with _naming(request):
+        sandbox.allow(*options["allow"])
     failed = request.session.testsfailed
     stash = request.node.stash
     stash[STOPPED] = False  # a test that is run again is the same node
     yield
-    if marker.strict and not stash[STOPPED] and request.session.testsfailed == failed:
+    if options["strict"] and not stash[STOPPED] and request.session.testsfailed == failed:
         sandbox.assert_as_expected()
 
 

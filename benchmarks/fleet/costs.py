@@ -14,8 +14,7 @@ from benchmarks.fleet import jobs, trials
 from benchmarks.processes import memory
 from gateway_sdk import GatewaySession, RateLimit, bulk
 from gateway_sdk.fleet import Job
-from gateway_sdk.fleet._database import Database
-from gateway_sdk.fleet._limiter import ReservingLimiter
+from gateway_sdk.fleet._database import Database, ReservingLimiter
 
 CALLERS = 25
 

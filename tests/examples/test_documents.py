@@ -41,7 +41,6 @@ CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text()
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_the_readme_lists_every_operation(operation: Any) -> None:
-    """The table names each method, its arguments and whether it is sent again."""
     again = {
         Repeatability.READ: "yes: it reads",
         Repeatability.IDEMPOTENT: "yes: it is idempotent",
@@ -62,7 +61,6 @@ def test_the_files_that_developers_are_sent_to_exist() -> None:
 
 
 def test_the_site_lists_every_variable() -> None:
-    """What from_env reads is what the page of settings says that it reads."""
     variables = re.findall(r"^\| `(GATEWAY_\w+)` \| .* \| `(\w+)` \|$", CONFIGURATION, re.MULTILINE)
 
     assert {name: variable for variable, name in variables} == ENVIRONMENT
@@ -73,7 +71,6 @@ def _documented() -> dict[str, str]:
 
 
 def test_the_table_of_defaults_is_right() -> None:
-    """Every default in the table is the one in the code, and none is missing."""
     defaults = {
         parameter.name: parameter.default
         for parameter in inspect.signature(SharedTokenSource).parameters.values()
@@ -100,7 +97,6 @@ def test_the_table_of_defaults_is_right() -> None:
 
 
 def test_the_documents_link_to_files_that_exist() -> None:
-    """No link of ours leads nowhere."""
     for document in DOCUMENTS:
         for link in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text()):
             assert (document.parent / link).exists(), f"{document.name}: {link}"
@@ -169,7 +165,6 @@ def _named(name: str) -> Any:
 
 
 def test_the_table_of_operations_is_that_of_the_interface() -> None:
-    """Each row is made from the constant that it names."""
     page = (ROOT / "docs" / "reference" / "operations.md").read_text()
 
     for operation in OPERATIONS:
@@ -195,14 +190,12 @@ def _matches(page: str, patterns: list[str]) -> bool:
 
 
 def test_the_site_shows_the_version() -> None:
-    """A release changes both."""
     site = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
 
     assert site["site_name"] == f"gateway_sdk {gateway_sdk.__version__}"
 
 
 def test_the_sessions_that_documents_and_workflows_name_exist() -> None:
-    """A session that is renamed is renamed everywhere."""
     sessions = set(
         re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.MULTILINE)
     )

@@ -25,7 +25,6 @@ JOB = "examples.fleet_rates:rates"
 
 @pytest.fixture
 def job(dsn: str, monkeypatch: pytest.MonkeyPatch, gateway_env: dict[str, str]) -> Job:
-    """Point the examples at an empty database and the sandbox."""
     point_libpq_at(dsn, monkeypatch)
     return Job("rates", operation="exchange_rate_series")
 
@@ -36,7 +35,6 @@ async def call(module: str, *arguments: str) -> Ended:
 
 @asynccontextmanager
 async def worker(*command: str) -> AsyncIterator[None]:
-    """Start a worker, which ends when it is asked to."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", *command, cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
     )

@@ -15,7 +15,6 @@ REFUSED = OK.replace(b"200 OK", b"422 -")
 
 
 def program() -> dict[str, Any]:
-    """Return what the README's worker defines, without its last line, and with no pauses."""
     (block,) = [block for block in documents.every("python") if "def wait_for_login" in block.text]
     names: dict[str, Any] = {}
     exec(block.text.replace("asyncio.run(main())", ""), names)  # noqa: S102 - of this project

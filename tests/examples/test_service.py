@@ -6,7 +6,6 @@ from tests.support.documents import ROOT, run
 
 
 async def test_the_tests_of_the_service_pass() -> None:
-    """They use the fixtures that come with the SDK, and nothing of this folder."""
     ended = await run(
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "examples/service", folder=ROOT
     )

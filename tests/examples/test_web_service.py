@@ -32,7 +32,6 @@ def client() -> httpx.AsyncClient:
 
 
 async def post_customer(body: object, **headers: str) -> httpx.Response:
-    """Ask the service to create a customer."""
     async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
         return await caller.post("/customers", json=body, headers=headers)
 
@@ -58,7 +57,6 @@ async def test_an_order_that_does_not_exist_is_404(gateway_env: dict[str, str]) 
 
 @pytest.mark.gateway_fault("create_customer", "drop_after_read", at=1)
 async def test_a_lost_customer_is_409(gateway_env: dict[str, str]) -> None:
-    """A customer that may have been created is not a failure to repeat."""
     lost = await post_customer({"customerName": "Ada"})
 
     assert lost.status_code == 409
@@ -81,7 +79,6 @@ async def test_what_the_caller_did_wrong_is_422(
 
 @pytest.mark.gateway_fault("create_customer", "too_many_requests", retry_after=3600)
 async def test_a_busy_gateway_is_503(gateway_env: dict[str, str]) -> None:
-    """The caller is told that it may come again, and when."""
     busy = await post_customer({"customerName": "Ada"})
 
     assert busy.status_code == 503
@@ -119,7 +116,6 @@ def test_each_error_has_its_status(error: GatewayError, status: int) -> None:
 
 
 async def test_it_starts_as_its_docstring_says(gateway_env: dict[str, str]) -> None:
-    """Uvicorn serves it from the project's folder, and ends it in order."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "uvicorn", "examples.web_service:app", "--port", "0",
         cwd=ROOT, stderr=PIPE,

@@ -22,7 +22,6 @@ pytestmark = [NEEDS_REDIS, pytest.mark.timeout(180)]
 
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Serve a queue, and point the examples at it."""
     server = RedisServer(tmp_path)
     try:
         server.start()
@@ -34,7 +33,6 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @asynccontextmanager
 async def worker() -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start the worker as its docstring says; it ends when it is asked to."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "taskiq", "worker", "examples.worker:broker", "--workers", "1",
         cwd=ROOT, stderr=PIPE, start_new_session=True,

@@ -12,7 +12,6 @@ def gateway() -> CountingGateway:
 
 @pytest.fixture
 async def job(gateway: CountingGateway, dsn: str) -> Job:
-    """Provide a job on an empty database with its tables."""
     made = gateways.job(gateway, dsn)
     await made.init()
     return made

@@ -56,13 +56,11 @@ def customer(number: int) -> dict[str, Any]:
 
 
 def number_of(body: Any) -> int:
-    """Return the number of the item that a body is of."""
     name = body["base"] if "base" in body else body["person"]["firstName"]["name"]
     return int(name[1:])
 
 
 async def either(gateway: GatewaySession, item: dict[str, Any]) -> Any:
-    """Create a customer, or fetch a series."""
     if "person" in item:
         return await gateway.customer.create_customer(item)
     return await gateway.currency.exchange_rate_series(**item)

@@ -21,9 +21,9 @@ from gateway_sdk.errors import (
     MissingExtraError,
 )
 from gateway_sdk.fleet import Job
+from gateway_sdk.fleet._database import VERSION
+from gateway_sdk.fleet._plans import write_plan_results
 from gateway_sdk.fleet._queue import Queue
-from gateway_sdk.fleet._results import write_plan_results
-from gateway_sdk.fleet._schema import VERSION
 from tests.fleet import gateways
 from tests.fleet.gateways import CountingGateway, change, customer, number_of, rows_of, series
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
@@ -61,7 +61,6 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
 
 
 async def test_windows_usual_event_loop_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says which one psycopg can run on."""
     loop = type(asyncio.get_running_loop())
     monkeypatch.setattr(asyncio, "ProactorEventLoop", loop, raising=False)
 

@@ -34,7 +34,6 @@ ITEMS: dict[str, Any] = {
 async def test_each_operation_takes_its_arguments(
     operation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is stored makes the call."""
     gateway = CountingGateway()
     monkeypatch.setattr("tests.fleet.gateways.json.loads", str)  # documents are no JSON
     work = make_work(operation, None)
@@ -48,7 +47,6 @@ async def test_each_operation_takes_its_arguments(
             await work.call(made, item)
 
     assert gateway.requests == 1
-    assert work.name == operation.name
     assert work.is_once is (operation.repeatability is operations.CREATE_CUSTOMER.repeatability)
 
 
@@ -68,7 +66,6 @@ async def test_each_operation_takes_its_arguments(
     ],
 )
 def test_models_and_mappings_are_the_same(operation: str, item: Any, same: Any) -> None:
-    """Equal items have equal texts."""
     work = make_work(operation, None)
 
     assert work.dump(item) == work.dump(same)
@@ -94,7 +91,6 @@ def test_models_and_mappings_are_the_same(operation: str, item: Any, same: Any) 
     ],
 )
 def test_wrong_items_are_refused(operation: str, item: Any, message: str) -> None:
-    """Before anything is stored; without the values."""
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         make_work(operation, None).dump(item)
 
@@ -112,8 +108,6 @@ def test_an_item_that_cannot_be_read_again_is_refused() -> None:
 
 
 class Query(BaseModel):
-    """An item of a user's own."""
-
     model_config = ConfigDict(strict=True)
     number: Annotated[int, Field(serialization_alias="n", validation_alias="n")]
     day: date = date(2026, 1, 1)
@@ -132,8 +126,6 @@ async def with_any_number(*both: Any) -> Any:
 
 
 class Callable_:  # noqa: N801 - an instance is the function
-    """Is called like a function."""
-
     async def __call__(self, gateway: Any, item: str) -> str:
         return item
 
@@ -142,30 +134,28 @@ DAY = date(2026, 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("function", "item", "text", "value", "name"),
+    ("function", "item", "text", "value"),
     [
-        (with_model, Query.model_validate({"n": 3}), '{"n":3}', (3, DAY), "with_model"),
-        (with_model, {"n": 3, "day": DAY}, '{"day":"2026-01-01","n":3}', (3, DAY), None),
-        (with_anything, {"b": [1], "a": None}, '{"a":null,"b":[1]}', {"b": [1], "a": None}, None),
-        (with_any_number, "x", '"x"', "x", "with_any_number"),
-        (Callable_(), "é", '"é"', "é", "Callable_"),
+        (with_model, Query.model_validate({"n": 3}), '{"n":3}', (3, DAY)),
+        (with_model, {"n": 3, "day": DAY}, '{"day":"2026-01-01","n":3}', (3, DAY)),
+        (with_anything, {"b": [1], "a": None}, '{"a":null,"b":[1]}', {"b": [1], "a": None}),
+        (with_anything, [10**99, 1.5], f"[{10**99},1.5]", [10**99, 1.5]),
+        (with_any_number, "x", '"x"', "x"),
+        (Callable_(), "é", '"é"', "é"),
     ],
 )
 async def test_functions_get_the_type_that_they_name(
-    function: Any, item: Any, text: str, value: Any, name: str | None
+    function: Any, item: Any, text: str, value: Any
 ) -> None:
-    """Models are made of what was stored."""
     work = make_work(None, function)
 
     assert work.dump(item) == text.encode()
     assert await work.call(None, from_json(text)) == value  # type: ignore[arg-type]
-    assert work.name == (name or function.__name__)
     assert not work.is_once
 
 
 @pytest.mark.parametrize("item", [{"n": "x4711"}, {"m": 4711}, [4711]])
 def test_items_that_a_function_does_not_take_are_refused(item: Any) -> None:
-    """When the plan is made."""
     with pytest.raises(InvalidArgumentError) as caught:
         make_work(None, with_model).dump(item)
 
@@ -187,7 +177,6 @@ class AnyBase(BaseModel):
 
 
 def test_a_model_with_what_is_no_json_is_refused() -> None:
-    """Without showing it."""
     with pytest.raises(InvalidArgumentError, match="a value that is not JSON"):
         make_work("exchange_rate_series", None).dump(AnyBase(base=object()))
 
@@ -212,6 +201,5 @@ async def yields(gateway: Any, item: Any) -> Any:
     ],
 )
 def test_wrong_work_is_refused(operation: Any, function: Any, message: str) -> None:
-    """When the job is made."""
     with pytest.raises(ConfigurationError, match=message):
         make_work(operation, function)

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -14,9 +14,8 @@ import pytest
 from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
 from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
-from gateway_sdk.fleet._database import Database
+from gateway_sdk.fleet._database import Database, ReservingLimiter
 from gateway_sdk.fleet._delivery import Delivery
-from gateway_sdk.fleet._limiter import ReservingLimiter
 from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
@@ -453,7 +452,6 @@ async def test_a_heart_that_stops_ends_the_worker(
 async def test_tables_that_are_gone_end_the_worker(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """With an error that names the kind, and no value."""
     held = Holding(gateway, 0)
     await job.plan("p", [series(0)])
     async with job.worker() as worker:
@@ -583,10 +581,31 @@ async def test_a_database_that_is_away_is_waited_for(
     assert any("is back" in text for text in texts)
 
 
+async def test_a_cancellation_that_the_pool_drops_is_not_lost(
+    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heart that goes on would let no worker end."""
+    async with Database(dsn) as database:
+        connection = database._pool.connection
+
+        @asynccontextmanager
+        async def dropping() -> AsyncIterator[Any]:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            async with connection() as one:
+                yield one
+
+        monkeypatch.setattr(database._pool, "connection", dropping)
+        running = asyncio.create_task(database.run("select 1"))
+        await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running])
+    assert running.cancelled()
+
+
 async def test_a_chunk_that_the_queue_has_lost_is_delivered(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """The queue may lose a job; the chunk tells that it is open."""
     swift = gateways.job(gateway, dsn, lease=0.6)
     last = asyncio.Event()
 
@@ -701,7 +720,6 @@ class Reserving:
 def test_permits_are_for_those_that_wait_and_handed_out_in_order(
     used_until: float,
 ) -> None:
-    """Each at its time."""
     database: Any = Reserving(used_until)
     passed: list[tuple[int, float]] = []
 

@@ -13,7 +13,6 @@ from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
     NotFoundError,
-    RateLimitedError,
     ReplyLostError,
     UnauthorizedError,
 )
@@ -25,7 +24,6 @@ from gateway_sdk.sandbox import (
     SandboxServer,
     SandboxTenant,
 )
-from gateway_sdk.sandbox._received import MAX_RECEIVED, Received, ReceivedCall
 from tests.kit.conftest import ALONE, Run
 
 
@@ -40,7 +38,6 @@ def of(tenant: SandboxTenant, **other: str) -> GatewaySession:
 async def test_a_fault_happens_where_the_marker_says(
     gateway_sandbox: Sandbox, gateway_session: GatewaySession
 ) -> None:
-    """The reply of the first call is lost, and the call was applied."""
     with pytest.raises(ReplyLostError):
         await gateway_session.customer.create_customer({"customerName": "Ada"})
     await gateway_session.customer.create_customer({"customerName": "Bob"})
@@ -54,7 +51,6 @@ async def test_a_fault_happens_where_the_marker_says(
 async def test_faults_apply_in_the_order_of_the_markers(
     gateway_sandbox: Sandbox, gateway_session: GatewaySession
 ) -> None:
-    """The fault that is written first is the outermost, as with Faults."""
     with pytest.raises(NotFoundError):
         await gateway_session.wallet.spot_trading_available_balance()
 
@@ -91,13 +87,11 @@ async def test_sessions_of_the_code_under_test_wait_no_time(
 
 @pytest.mark.gateway(session={"tenant_id": None, "retry": None})
 async def test_a_marker_sets_options_of_the_session(gateway_session: GatewaySession) -> None:
-    """What a test needs otherwise, it says."""
     with pytest.raises(InvalidArgumentError, match="tenant_id is missing"):
         await gateway_session.customer.create_customer({})
 
 
 async def test_a_session_waits_as_it_is_told(gateway_sandbox: Sandbox) -> None:
-    """The option is public, for sessions that a test makes."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -118,7 +112,6 @@ async def test_a_session_waits_as_it_is_told(gateway_sandbox: Sandbox) -> None:
 
 
 def test_faults_of_a_file_happen_in_the_order_of_its_list(run_inside: Run) -> None:
-    """Those of a list first come first, as those of decorators read from above."""
     run_inside("""
 pytestmark = [
     pytest.mark.gateway_fault("list_countries", "status", 501, times=1),
@@ -138,36 +131,11 @@ def test_it(gateway_sandbox, gateway_session):
 
 
 def test_wrong_settings_in_a_marker_are_told(run_inside: Run) -> None:
-    """As an error of the test's use, with its name."""
     run_inside("""
 @pytest.mark.gateway(session={"deadlin": 5})
 def test_it(gateway_session):
     pass
 """).stdout.fnmatch_lines(["*has no argument 'deadlin': did you mean deadline?*"])
-
-
-def test_all_calls_are_known_up_to_the_limit() -> None:
-    """Ten thousand calls are still all of them."""
-    received = Received()
-    for _ in range(MAX_RECEIVED):
-        received.calls.append(ReceivedCall("list_countries", "POST", "/"))
-
-    assert len(received.matching("list_countries", MAX_RECEIVED, {})) == MAX_RECEIVED
-    received.calls.append(ReceivedCall("list_countries", "POST", "/"))
-    with pytest.raises(ValueError, match="only the last 10000 calls are known"):
-        received.matching("list_countries", None, {})
-
-
-async def test_what_cannot_be_in_time_is_raised_all_the_same(
-    gateway_sandbox: Sandbox, gateway_session: GatewaySession
-) -> None:
-    """A wait beyond the deadline is not begun."""
-    gateway_sandbox.faults.anywhere(Fault.too_many_requests(retry_after=30))
-
-    with pytest.raises(RateLimitedError):
-        await gateway_session.with_options(deadline=20).country_data.list_countries()
-
-    gateway_sandbox.assert_received("list_countries", times=1)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -177,7 +145,6 @@ async def test_tests_share_no_state(
     gateway_tenant: SandboxTenant,
     number: int,
 ) -> None:
-    """The first customer of each test has the same number."""
     async with of(gateway_tenant) as second:
         for session in (gateway_session, second):
             created = await session.customer.create_customer({"externalCustomerId": "1"})
@@ -190,7 +157,6 @@ async def test_tests_share_no_state(
 
 @pytest.fixture(scope="module")
 def balances() -> dict[int, object]:
-    """Provide the balances of the first test of a seed."""
     return {}
 
 
@@ -200,7 +166,6 @@ def balances() -> dict[int, object]:
 async def test_the_seed_decides(
     gateway_session: GatewaySession, balances: dict[int, object], seed: int
 ) -> None:
-    """The same seed gives the same data, another seed gives other data."""
     balance = await gateway_session.wallet.spot_trading_available_balance()
 
     assert balances.setdefault(seed, balance) == balance
@@ -208,7 +173,6 @@ async def test_the_seed_decides(
 
 
 def test_the_seed_decides_of_faults_too(run_inside: Run) -> None:
-    """Two tests of a seed have their random faults at the same calls."""
     tests = """
 found = []
 
@@ -235,7 +199,6 @@ def test_it(gateway_sandbox, gateway_session, number):
 async def test_the_environment_is_that_of_the_gateway(
     gateway_env: dict[str, str], gateway_url: str, gateway_sandbox: Sandbox
 ) -> None:
-    """from_env finds the gateway, its token and a tenant, and nothing else."""
     async with GatewaySession.from_env() as gateway:
         await gateway.customer.create_customer({})
 
@@ -268,7 +231,6 @@ def test_it(gateway_env):
 @pytest.mark.gateway(seed=5, strict=True, keep_bodies=True)
 @pytest.mark.gateway_fault("cancel_order", "status", 404)
 async def test_markers_apply_to_the_tenant(gateway_tenant: SandboxTenant) -> None:
-    """Options and faults are those of the test, and of no other tenant."""
     async with of(gateway_tenant) as gateway:
         await gateway.customer.create_customer({"customerName": "Ada"})
         with pytest.raises(NotFoundError):
@@ -280,7 +242,6 @@ async def test_markers_apply_to_the_tenant(gateway_tenant: SandboxTenant) -> Non
 async def test_tenants_are_told_apart_by_header_or_token(
     gateway_server: SandboxServer,
 ) -> None:
-    """Calls without a tenant belong to the tenant of their token."""
     faults = Faults().on("list_countries", Fault.status(501))
     one, two = gateway_server.tenant(faults=faults), gateway_server.tenant()
     async with (
@@ -311,7 +272,6 @@ async def test_tenants_are_told_apart_by_header_or_token(
 
 
 def test_no_repr_shows_a_token(gateway_server: SandboxServer) -> None:
-    """A tenant can be printed."""
     tenant = gateway_server.tenant()
 
     assert tenant.access_token not in repr(tenant)
@@ -332,7 +292,6 @@ def test_it(gateway_sandbox):
 
 
 def test_a_server_in_a_thread_names_the_port_that_is_taken(gateway_url: str) -> None:
-    """The error of the other thread is raised where the server was started."""
     port = int(gateway_url.rpartition(":")[2])
 
     with pytest.raises(OSError, match=f"in use|{port}"), Sandbox().serve_in_thread(port=port):
@@ -340,7 +299,6 @@ def test_a_server_in_a_thread_names_the_port_that_is_taken(gateway_url: str) -> 
 
 
 def test_a_server_is_gone_after_its_test(run_inside: Run) -> None:
-    """Nothing listens any more, and no thread is left."""
     tests = """
 import threading
 

@@ -36,7 +36,6 @@ async def {name}(gateway_sandbox, gateway_session, gateway_url, gateway_env, gat
 
 
 def uses(mark: str = "") -> str:
-    """Return a file with two tests that use all fixtures, each marked so."""
     return STEPS + "".join(mark + USE.format(name=f"test_{number}") for number in range(2))
 
 
@@ -44,7 +43,6 @@ def uses(mark: str = "") -> str:
     "import_mode", ["importlib", pytest.param("prepend", marks=pytest.mark.full)]
 )
 def test_pytest_asyncio_in_auto_mode(run_apart: Run, import_mode: str) -> None:
-    """Tests need no marker, however pytest imports them."""
     ended = run_apart(uses(), *LOOPS, "-o", "asyncio_mode=auto", f"--import-mode={import_mode}")
 
     ended.assert_outcomes(passed=2)
@@ -74,7 +72,6 @@ def test_the_plugin_of_anyio(run_apart: Run) -> None:
 
 
 def test_no_plugin_at_all(run_apart: Run) -> None:
-    """A plain test runs its own event loop, with pytest and nothing beside."""
     tests = (
         USE.format(name="use")
         + """

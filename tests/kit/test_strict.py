@@ -2,7 +2,7 @@
 
 import pytest
 
-from _gateway_sdk_pytest import ARGUMENTS
+from _gateway_sdk_pytest import OPTIONS
 from gateway_sdk.sandbox import Fault
 from tests.kit.conftest import Run
 
@@ -194,7 +194,6 @@ class TestOfUnittest(unittest.TestCase):
 def test_a_wrong_marker_is_an_error_that_names_the_test(
     run_inside: Run, marker: str, message: str
 ) -> None:
-    """Every argument that cannot be is refused before the test runs."""
     ended = run_inside(f"@pytest.mark.{marker}\ndef test_it(gateway_sandbox):\n    1 / 0")
 
     ended.assert_outcomes(errors=1)
@@ -264,15 +263,13 @@ def test_with_a_name():
 
 
 def test_the_registered_markers_tell_all_arguments(run_inside: Run) -> None:
-    """The line that --markers prints has every argument."""
     ended = run_inside("", "--markers")
 
     (line,) = (line for line in ended.outlines if line.startswith("@pytest.mark.gateway("))
-    assert [name for name in ARGUMENTS if f"{name}=" not in line] == []
+    assert [name for name in OPTIONS if f"{name}=" not in line] == []
 
 
 def test_every_kind_of_fault_has_its_name() -> None:
-    """The names in a marker are those of the class methods."""
     with pytest.raises(ValueError, match="unknown fault") as caught:
         Fault.of_kind("none")
 

@@ -118,7 +118,6 @@ def _place_of(span: ReadableSpan) -> SpanContext:
 
 
 def reply(status: int, body: bytes = b"{}", **fields: str) -> bytes:
-    """Return a reply as it goes over the wire."""
     more = "".join(f"{name.replace('_', '-')}: {text}\r\n" for name, text in fields.items())
     head = f"HTTP/1.1 {status} Said\r\nContent-Type: application/json\r\n{more}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
@@ -164,7 +163,6 @@ async def serving(*replies: bytes) -> AsyncIterator[Gateway]:
 async def calling(
     observer: Observer, *replies: bytes, **options: Any
 ) -> AsyncIterator[tuple[Gateway, GatewaySession]]:
-    """Provide a server and a session on it, which has an observer and repeats at once."""
     async with serving(*replies) as gateway:
         given = {"base_url": gateway.url, "access_token": "t", "observers": [observer]}
         retry = RetryPolicy(backoff=0.0)

@@ -46,13 +46,11 @@ def collector() -> Iterator[Collector]:
 
 
 async def by_httpx(url: str) -> None:
-    """Make a request of the user's own."""
     async with httpx.AsyncClient(timeout=60) as client:
         await client.get(url)
 
 
 async def by_aiohttp(url: str) -> None:
-    """Make a request of the user's own."""
     async with aiohttp.ClientSession() as client, client.get(url):
         pass
 
@@ -154,7 +152,6 @@ async def test_what_is_not_sampled_is_still_passed_on(way: dict[str, Any]) -> No
 
 
 async def test_without_an_sdk_nothing_is_sent() -> None:
-    """The API alone makes no trace, and an observer changes nothing."""
     async with calling(OpenTelemetry()) as (gateway, sending):
         await CALLS["cancel_order"](sending)
 

@@ -38,7 +38,6 @@ async def stream() -> AsyncIterator[bytes]:
 
 
 async def everything(gateway: GatewaySession, folder: Path) -> None:
-    """Make calls with canaries wherever a user can put anything."""
     path = folder / "canary-file.pdf"
     path.write_bytes(b"canary-scan")
     form = Multipart(fields={"canary-name": "canary-value"}, files={"canary-part": path})
@@ -59,7 +58,6 @@ async def everything(gateway: GatewaySession, folder: Path) -> None:
 
 
 def exported(collector: Collector) -> str:
-    """Return all that exporters would get, as text."""
     spans = [span.to_json() for span in collector.spans]
     reader = collector._reader
     assert isinstance(reader, InMemoryMetricReader)

@@ -18,7 +18,6 @@ from tests.otel.telemetry import Collector, id_of, parent_of, trace_of
     "state", [TraceState(), TraceState([("vendor", "1")]), TraceState([("a", "1"), ("b", "2")])]
 )
 def test_the_fields_are_those_of_the_propagator(flags: int, state: TraceState) -> None:
-    """Whatever the span, they are the same."""
     place = SpanContext(
         0xABC, 0xDEF, is_remote=False, trace_flags=TraceFlags(flags), trace_state=state
     )
@@ -74,7 +73,6 @@ FIELD = f"00-{'a' * 32}-{'b' * 16}-01"
     ],
 )
 def test_a_message_without_a_trace_changes_nothing(message: Any) -> None:
-    """The current span stays current."""
     collector = Collector()
 
     with collector.tracer.start_as_current_span("mine") as mine, extract(message):

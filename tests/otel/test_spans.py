@@ -42,7 +42,6 @@ def collector() -> Iterator[Collector]:
 
 
 def ending_of(span: ReadableSpan) -> tuple[StatusCode, str | None, Any]:
-    """Return how a span ended: its status with its text, and its error.type."""
     return span.status.status_code, span.status.description, attributes_of(span).get("error.type")
 
 

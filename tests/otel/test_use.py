@@ -18,7 +18,7 @@ from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
 from gateway_sdk import ConfigurationError, GatewaySession, Observer
 from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
-from gateway_sdk.otel import OpenTelemetry, _spans
+from gateway_sdk.otel import OpenTelemetry, _observer
 from tests.otel.telemetry import CANCELLING, Collector, attributes_of, calling
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -33,19 +33,16 @@ from tests.support.scripted import scripted
     ],
 )
 def test_what_is_no_provider(options: dict[str, Any], message: str) -> None:
-    """It is refused with the name of the argument."""
     with pytest.raises(ConfigurationError, match=message):
         OpenTelemetry(**options)
 
 
 def said_by(code: str) -> str:
-    """Run a program, and return what it prints."""
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return done.stdout
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
-    """The import fails with the name of the extra."""
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from gateway_sdk import MissingExtraError\n"
@@ -57,7 +54,6 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 
 
 def test_the_package_itself_does_not_load_it() -> None:
-    """Those who do not trace do not pay for it."""
     code = (
         "import sys, gateway_sdk; gateway_sdk.GatewaySession; print('opentelemetry' in sys.modules)"
     )
@@ -140,7 +136,7 @@ async def test_without_instrumentors_nothing_is_suppressed(
     monkeypatch: pytest.MonkeyPatch, name: str, value: Any, sampler: Sampler, spans: list[str]
 ) -> None:
     """None is loaded, or this release has another name for it, which is private there."""
-    monkeypatch.setattr(_spans, name, value)
+    monkeypatch.setattr(_observer, name, value)
     collector = Collector(sampler)
     async with calling(collector.observer) as (gateway, sending):
         await CALLS["cancel_order"](sending)
@@ -239,4 +235,4 @@ async def test_spans_and_metrics_name_their_conventions() -> None:
     (scope,) = data.resource_metrics[0].scope_metrics
     scopes = [span.instrumentation_scope for span in collector.spans]
     named = {each.schema_url for each in scopes if each is not None}
-    assert named == {scope.schema_url} == {scope.scope.schema_url} == {_spans.SCHEMA}
+    assert named == {scope.schema_url} == {scope.scope.schema_url} == {_observer.SCHEMA}

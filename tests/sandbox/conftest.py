@@ -14,7 +14,6 @@ HEADERS = {"Authorization": f"Bearer {SANDBOX_ACCESS_TOKEN}", "tenantId": "acme"
 
 @asynccontextmanager
 async def in_process(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
-    """Connect to a sandbox through its transport."""
     async with httpx.AsyncClient(
         transport=sandbox.transport(), base_url="http://sandbox", headers=HEADERS
     ) as client:
@@ -23,7 +22,6 @@ async def in_process(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
-    """Connect to a sandbox over TCP."""
     async with (
         sandbox.serve() as base_url,
         httpx.AsyncClient(
@@ -61,14 +59,12 @@ async def client(sandbox: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture(params=[in_process, on_a_socket])
 def connect(request: pytest.FixtureRequest) -> Connect:
-    """Provide both ways to connect to a sandbox, one after the other."""
     connect: Connect = request.param
     return connect
 
 
 @pytest.fixture
 def naps() -> list[float]:
-    """Provide the list of the seconds that faults have slept, without real time."""
     return []
 
 

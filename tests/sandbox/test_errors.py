@@ -13,7 +13,6 @@ UNKNOWN = 'Bearer error="invalid_token", error_description="The access token is 
 
 
 def assert_payload(reply: httpx.Response, status: int, reason: str, path: str, method: str) -> None:
-    """Require an ErrorPayload with all its fields and no others."""
     payload = reply.json()
     assert reply.status_code == status
     assert reply.headers["Content-Type"] == "application/json"
@@ -36,7 +35,6 @@ def assert_payload(reply: httpx.Response, status: int, reason: str, path: str, m
 async def test_every_operation_requires_the_token(
     sandbox: Sandbox, operation: OperationRoute, authorization: str | None, challenge: str
 ) -> None:
-    """Without a valid bearer token each operation refuses, with the challenge of RFC 6750."""
     headers = {} if authorization is None else {"Authorization": authorization}
     async with httpx.AsyncClient(
         transport=sandbox.transport(), base_url="http://sandbox"
@@ -111,7 +109,6 @@ async def test_the_largest_body_is_read(client: httpx.AsyncClient) -> None:
 
 
 async def test_head_is_no_operation(client: httpx.AsyncClient, sandbox: Sandbox) -> None:
-    """HEAD gets 405, also where the interface has GET, and no operation is received."""
     reply = await client.head("/wallet/1.0.0/spot-trading/available-balance")
 
     assert (reply.status_code, reply.headers["Allow"]) == (405, "GET")
@@ -122,7 +119,6 @@ async def test_head_is_no_operation(client: httpx.AsyncClient, sandbox: Sandbox)
 async def test_failure_of_the_sandbox_is_an_error_payload(
     sandbox: Sandbox, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unexpected exception gets 500, and its message is not sent."""
     monkeypatch.setattr(sandbox._state, "tenants", {})
 
     reply = await client.post("/kyc/1.0.0/webhook")
@@ -132,7 +128,6 @@ async def test_failure_of_the_sandbox_is_an_error_payload(
 
 
 async def test_received_calls_are_noted(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
-    """Each call of an operation is recorded with its status, and no id of its path."""
     await client.post(CREATE, json={})
     await client.get("/wallet/1.0.0/customer-9999/trading-order-history")
     await client.get("/nowhere")
@@ -146,10 +141,3 @@ async def test_received_calls_are_noted(sandbox: Sandbox, client: httpx.AsyncCli
             status=404,
         ),
     ]
-
-
-async def test_sandboxes_share_no_data(client: httpx.AsyncClient) -> None:
-    """Two sandboxes do not share data."""
-    await client.post(CREATE, json={})
-
-    assert list(Sandbox().received) == []

@@ -20,12 +20,10 @@ def hits(faults: Faults, operation: str = "cancel_order", calls: int = 6) -> lis
     ],
 )
 def test_fault_happens_at_its_calls(at: int | None, times: int | None, expected: list[int]) -> None:
-    """A fault happens from its first call on, for the given number of calls."""
     assert hits(Faults().on("cancel_order", FAULT, at=at, times=times)) == expected
 
 
 def test_fault_counts_its_own_operation_only() -> None:
-    """Calls of other operations are not counted and have no fault; anywhere counts all."""
     faults = Faults().on("cancel_order", FAULT, at=2).anywhere(FAULT, at=9)
 
     assert hits(faults, "list_countries") == []
@@ -33,7 +31,6 @@ def test_fault_counts_its_own_operation_only() -> None:
 
 
 def test_call_may_have_several_faults() -> None:
-    """All faults of a call happen, in the order in which they were added."""
     slow = Fault.latency(1)
     faults = Faults().anywhere(slow).on("cancel_order", FAULT, at=1)
 
@@ -64,7 +61,6 @@ def test_rate_is_a_probability() -> None:
     ],
 )
 def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str) -> None:
-    """A number out of range is refused by its name."""
     with pytest.raises(ValueError, match=message):
         Faults().anywhere(FAULT, **numbers)  # type: ignore[arg-type]
 
@@ -83,7 +79,6 @@ def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str)
     ],
 )
 def test_fault_may_be_written_as_text(text: str, due: str) -> None:
-    """The text makes what the methods make."""
     faults = Faults().add(text)
 
     assert [fault.name for fault in faults.due("list_countries")] == [due]
@@ -105,7 +100,6 @@ def test_fault_may_be_written_as_text(text: str, due: str) -> None:
     ],
 )
 def test_wrong_text_of_a_fault_is_refused(text: str, words: str) -> None:
-    """Nothing is added then."""
     faults = Faults()
 
     with pytest.raises(ValueError, match=words):

@@ -128,7 +128,6 @@ async def test_a_fault_is_what_the_client_meets(
 
 
 async def test_cut_body_comes_after_the_status(connect: Connect, sandbox_with: SandboxWith) -> None:
-    """The client gets the status, then half of the body, then the error."""
     received = bytearray()
 
     async def receive(reply: httpx.Response) -> None:
@@ -151,7 +150,6 @@ async def test_cut_body_comes_after_the_status(connect: Connect, sandbox_with: S
 async def test_client_that_leaves_in_mid_upload_uploads_nothing(
     faults: list[Fault], sandbox_with: SandboxWith
 ) -> None:
-    """A body that breaks off is not stored, and no reply is sent."""
     sandbox = sandbox_with(*faults)
     authorization = (b"authorization", f"Bearer {SANDBOX_ACCESS_TOKEN}".encode())
     scope = {"type": "http", "method": "POST", "path": UPLOAD, "headers": [authorization]}
@@ -168,7 +166,6 @@ async def test_client_that_leaves_in_mid_upload_uploads_nothing(
 
 
 async def test_faults_can_be_added_later(client: httpx.AsyncClient, sandbox: Sandbox) -> None:
-    """A fault that is added during a test counts later calls only; a token is good again after."""
     replies = [await client.post(HOOK[1])]
     sandbox.faults.on("send_webhook", Fault.unauthorized(), at=1)
     replies += [await client.post(HOOK[1]) for _ in range(2)]
@@ -178,7 +175,6 @@ async def test_faults_can_be_added_later(client: httpx.AsyncClient, sandbox: San
 
 
 async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
-    """A call that is still being served is recorded, and has no status yet."""
     held_up = asyncio.Event()
 
     async def sleep(_: float) -> None:
@@ -214,7 +210,6 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
     ],
 )
 def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) -> None:
-    """What is no number, or out of its range, is refused by its name."""
     with pytest.raises((TypeError, ValueError), match=message):
         make()
 

@@ -43,7 +43,6 @@ def _records_of(kind: str) -> dict[str, dict[str, str]]:
 
 
 def test_records_are_the_interfaces() -> None:
-    """Bodies have the fields of the interface's tables and their types, at every depth."""
     own = {"Revisions": {"revisions": "[Revision]"}, "DocumentStatus": {"status": "string"}}
     for body in BODIES:
         own |= _records_of(body)
@@ -52,13 +51,11 @@ def test_records_are_the_interfaces() -> None:
 
 @pytest.mark.parametrize("body", [*REQUIRED_FIELDS, "Revisions", "DocumentStatus"])
 def test_a_record_of_required_fields_lacks_none(body: str) -> None:
-    """A missing field is refused by its path."""
     with pytest.raises(ShapeError, match=rf"^\$\.{next(iter(RECORDS[body]))} is missing$"):
         check({}, body)
 
 
 def test_routes_are_the_interfaces() -> None:
-    """The twelve routes are those of the interface's table, in its order."""
     assert [tuple(route) for route in OPERATIONS] == [
         (row.name, row.method, row.path) for row in interface_table.OPERATIONS
     ]
@@ -72,7 +69,6 @@ def test_customer_with_no_field_or_every_field_fits(body: Any) -> None:
 
 @pytest.mark.parametrize(("body", "complaint"), REFUSED)
 def test_misfit_is_refused_by_its_path(body: Any, complaint: str) -> None:
-    """A value that does not fit is refused, and the message has its path."""
     with pytest.raises(ShapeError) as refused:
         check(body, "CreateRequest")
 

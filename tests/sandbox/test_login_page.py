@@ -7,12 +7,11 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
-from gateway_sdk.sandbox._store import TOKEN_KINDS
+from gateway_sdk.sandbox._authorization import TOKEN_KINDS
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, NASTY, answer_of
 
 
 async def test_page_has_the_fields_that_others_rely_on(client: httpx.AsyncClient) -> None:
-    """The documented ids and names, the client, the gateway and the host of the redirect URI."""
     reply = await client.get(AUTHORIZE_PATH, params=ASKED)
     page = reply.text
 
@@ -67,7 +66,6 @@ async def test_policy_allows_the_redirect(redirect_uri: str, destination: str, t
 
 
 async def test_page_escapes_what_it_was_given(client: httpx.AsyncClient) -> None:
-    """State, scope, redirect URI and Host are escaped in the page."""
     given = {**ASKED, "state": NASTY, "scope": NASTY, "redirect_uri": f"{CALLBACK}?a='&b=c"}
 
     page = await client.get(AUTHORIZE_PATH, params=given, headers={"Host": NASTY})
@@ -78,7 +76,6 @@ async def test_page_escapes_what_it_was_given(client: httpx.AsyncClient) -> None
 
 
 async def test_unknown_parameter_is_ignored(client: httpx.AsyncClient) -> None:
-    """An unknown parameter is no error and not shown in the page (RFC 6749, 3.1)."""
     page = await client.get(AUTHORIZE_PATH, params={**ASKED, "nonce": "canary"})
 
     assert page.status_code == 200
@@ -86,7 +83,6 @@ async def test_unknown_parameter_is_ignored(client: httpx.AsyncClient) -> None:
 
 
 async def test_nothing_is_stored_or_passed_on(client: httpx.AsyncClient) -> None:
-    """Page, error and redirect have headers against caches, referrers, frames and sniffing."""
     replies = [
         await client.get(AUTHORIZE_PATH, params=ASKED),
         await client.get(AUTHORIZE_PATH),

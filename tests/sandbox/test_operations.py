@@ -1,12 +1,14 @@
 """What each operation answers: each row is a story of requests to a new sandbox."""
 
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
 from gateway_sdk.sandbox import Sandbox
+from gateway_sdk.sandbox._operations import MID_PRICES, seeded_tenant
 from gateway_sdk.sandbox._reference_data import ReferenceRates
 from tests.sandbox.conftest import HEADERS
 
@@ -81,7 +83,6 @@ CANCELLED = Step(CANCEL, None, 200, lambda order: order["status"] == "cancelled"
 
 
 def page_of(page: int, *numbers: int) -> Step:
-    """Ask for a page of twenty orders, which has the orders of these numbers."""
     ids = [f"order-{number:04}" for number in numbers]
 
     def is_it(got: Any) -> bool:
@@ -92,7 +93,6 @@ def page_of(page: int, *numbers: int) -> Step:
 
 
 def second_order_is(status: str, tenant: str) -> Step:
-    """Look at the order that another step cancelled."""
     return Step(
         ORDERS,
         {"page": 1, "take": 2},
@@ -211,7 +211,6 @@ STORIES: dict[str, list[Step]] = {
 
 
 async def take(step: Step, client: httpx.AsyncClient) -> None:
-    """Make the request and compare its reply."""
     headers = {"Authorization": HEADERS["Authorization"]}
     headers |= {"tenantId": step.tenant} if step.tenant is not None else {}
     headers |= {"Content-Type": step.content_type} if step.content_type else {}
@@ -234,14 +233,12 @@ async def take(step: Step, client: httpx.AsyncClient) -> None:
 
 @pytest.fixture
 async def plain(sandbox: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
-    """Provide a client without any header of its own."""
     async with httpx.AsyncClient(transport=sandbox.transport(), base_url="http://s") as client:
         yield client
 
 
 @pytest.mark.parametrize("name", STORIES)
 async def test_story(name: str, plain: httpx.AsyncClient) -> None:
-    """Each reply is as the interface and the data of a new sandbox want it."""
     for step in STORIES[name]:
         await take(step, plain)
 
@@ -323,7 +320,6 @@ async def test_missing_status_is_refused(
 async def test_repeated_symbol_is_looked_up_once(
     plain: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A symbol that is given many times costs no more than one."""
     looked_up: list[list[str]] = []
 
     def look_up(_: object, __: str, symbols: list[str], *___: object) -> dict[str, Any]:
@@ -335,3 +331,25 @@ async def test_repeated_symbol_is_looked_up_once(
     await take(series("", 200, symbols="USD,JPY, USD,USD")._replace(reply=None), plain)
 
     assert looked_up == [["USD", "JPY"]]
+
+
+def test_same_seed_makes_the_same_tenant() -> None:
+    assert seeded_tenant(7) == seeded_tenant(7)
+    assert seeded_tenant(7) != seeded_tenant(8)
+
+
+def test_orders_are_plausible() -> None:
+    tenant = seeded_tenant(0)
+    orders = tenant.newest_orders()
+    times = [order["createdAt"] for order in orders]
+
+    assert len(orders) == 57
+    assert {order["status"] for order in orders} == {"open", "filled", "cancelled"}
+    assert {order["side"] for order in orders} == {"buy", "sell"}
+    assert times == sorted(times, reverse=True)
+    assert times[-1].startswith("2026-09-01T17:")
+    for order in orders:
+        assert order["customerId"] in tenant.customers
+        assert order["walletId"] == order["customerId"].replace("customer", "wallet")
+        ratio = Decimal(order["price"]) / MID_PRICES[order["pair"]]
+        assert Decimal("0.979") < ratio < Decimal("1.021")

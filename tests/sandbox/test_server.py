@@ -51,7 +51,6 @@ async def test_a_reply_does_not_wait_for_an_acknowledgement(
 
 
 async def test_address_is_free_again_afterwards(sandbox: Sandbox) -> None:
-    """After serving, connections are refused, and the port is free."""
     async with sandbox.serve() as base_url:
         pass
     with pytest.raises(httpx.ConnectError):
@@ -61,7 +60,6 @@ async def test_address_is_free_again_afterwards(sandbox: Sandbox) -> None:
 
 
 async def test_taken_port_is_an_error_that_names_it(sandbox: Sandbox) -> None:
-    """A port in use is an error with its number, and the process does not exit."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"(in use|Error).*{port}"):
@@ -71,7 +69,6 @@ async def test_taken_port_is_an_error_that_names_it(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_run_ends_at_a_signal(sandbox: Sandbox, number: signal.Signals) -> None:
-    """`run` reports its URL, returns at a signal, and restores the signal handlers."""
     before = signal.getsignal(number)
     addresses: list[str] = []
 
@@ -179,7 +176,6 @@ def test_base_url_can_be_called(host: str, base_url: str) -> None:
 
 
 def test_in_process_use_does_not_load_uvicorn() -> None:
-    """Making a sandbox and its transport does not load uvicorn."""
     program = (
         "import sys; from gateway_sdk.sandbox import Sandbox; Sandbox().transport();"
         "sys.exit('uvicorn' in sys.modules)"

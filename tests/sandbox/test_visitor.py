@@ -57,7 +57,6 @@ async def visit(url: str, visitor: Visitor | None = None) -> bool:
 
 
 def handed_over(request: bytes) -> dict[str, str]:
-    """Return the fields of the fragment that a client received."""
     body = json.loads(request.partition(b"\r\n\r\n")[2])
     return dict(parse_qsl(body["fragment"], strict_parsing=True))
 
@@ -97,7 +96,7 @@ async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> Non
         await asyncio.to_thread(ended.acquire)
 
     assert len({token.value.get_secret_value() for token in tokens}) == 2
-    assert visitor._cookies == {}
+    assert list(visitor._cookies) == []
 
 
 @pytest.mark.parametrize(
@@ -129,8 +128,10 @@ async def test_error_is_delivered_like_a_token(
         # The sandbox shows an error page.
         ("", Visitor(account=" "), [], "the decision was answered with status 400"),
         ("http://evil", Visitor(), [], "the login page was answered with status 400"),
+        # It is none.
+        ("{client}/", Visitor(), [PAGE, PAGE], "the decision was answered with a page"),
         # The URL cannot be opened.
-        ("https://127.0.0.1/authorize", Visitor(), [], "only http URLs are supported"),
+        ("https://127.0.0.1/authorize", Visitor(), [], "ConnectionRefusedError"),
         ("http://[bad/authorize", Visitor(), [], "ValueError"),
         ("http://127.0.0.1:port/authorize", Visitor(), [], "InvalidURL"),
         ("http://127.0.0.1:1/a b", Visitor(), [], "InvalidURL"),
@@ -148,15 +149,13 @@ async def test_what_ends_a_visit_is_logged(
     async with answering(*replies) as (client, _):
         if not url or url == "http://evil":
             url = authorization_url(base_url, url or client)
-        taken = await visit(url, visitor)
+        taken = await visit(url.replace("{client}", client), visitor)
 
     assert not taken
     assert caplog.messages == [f"the visitor gave up: {words}"]
 
 
 async def test_visitor_has_a_time_out(caplog: pytest.LogCaptureFixture) -> None:
-    """A server that never replies ends the visit after the time-out."""
-
     async def be_silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
 

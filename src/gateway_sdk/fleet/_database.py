@@ -1,4 +1,4 @@
-"""Connections to the database of a fleet; statements that wait until it answers."""
+"""The database of a fleet: its tables, connections to it, and the rate limit that it keeps."""
 
 import asyncio
 import logging
@@ -7,16 +7,57 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
+from procrastinate.schema import SchemaManager
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from gateway_sdk.errors import ConfigurationError, JournalError
-from gateway_sdk.fleet._schema import SCHEMA, VERSION
+from gateway_sdk.rate_limit import Limiter, RateLimit
 
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 
 Connection = psycopg.AsyncConnection[Any]
 
 _logger = logging.getLogger("gateway_sdk.fleet")
+
+_BURST_SHARE: Final = 20
+"""A twentieth of the requests may be sent at once, the others evenly: never more than asked for."""
+
+_AHEAD: Final = 0.01
+"""Seconds of permits that one question reserves."""
+
+VERSION: Final = 1
+
+# A chunk's items are one JSON array, written once. A result is one row per item that has a state:
+# rows are inserted, seldom changed, so nothing bloats. Counters per chunk keep a status cheap.
+SCHEMA: Final = """
+create schema gateway_fleet;
+create table gateway_fleet.version(version int not null);
+create table gateway_fleet.plan(
+  id int generated always as identity primary key, name text not null unique,
+  queue text not null, digest bytea not null, size int not null, items bigint not null,
+  planned timestamptz not null default now());
+create table gateway_fleet.part(
+  plan int not null references gateway_fleet.plan on delete cascade, number int not null,
+  items json not null, primary key (plan, number));
+create table gateway_fleet.chunk(
+  plan int not null references gateway_fleet.plan on delete cascade, number int not null,
+  queue text not null, total int not null, done int not null default 0,
+  failed int not null default 0, open boolean not null default true,
+  owner uuid, lease timestamptz, renewed timestamptz, pid int,
+  starts int not null default 0, suspect bigint, suspicion int not null default 0,
+  primary key (plan, number)) with (fillfactor = 70);
+create index chunk_open on gateway_fleet.chunk(queue, plan, number) where open;
+create table gateway_fleet.result(
+  plan int not null references gateway_fleet.plan on delete cascade, n bigint not null,
+  state text not null, once boolean not null, value json, failure json,
+  attempts int not null, elapsed real not null, owner uuid, primary key (plan, n));
+create index result_odd on gateway_fleet.result(plan, state, n) where state <> 'done';
+create table gateway_fleet.rate(
+  name text primary key, used_until double precision not null) with (fillfactor = 50);
+create table gateway_fleet.worker(
+  id uuid primary key, queue text not null, host text not null, seen timestamptz not null,
+  lease real not null, waits_for text, since timestamptz) with (fillfactor = 50);
+"""
 
 _RESERVE: Final = """
 insert into gateway_fleet.rate as r values
@@ -52,20 +93,28 @@ def unusable(error: psycopg.Error) -> JournalError:
 
 
 async def init(address: str) -> bool:
-    """Make the tables; return False if they are there."""
+    """Make the tables, with those of the queue; return False if all are there."""
     async with connected(address, checked=False) as connection, connection.transaction():
+        # Two at once: the second one waits, and finds them.
         await connection.execute("select pg_advisory_xact_lock(hashtext('gateway_fleet'))")
+        has_queue = await _has(connection, "procrastinate_jobs")
+        if not has_queue:
+            await connection.execute(SchemaManager.get_schema())
         if await _version_of(connection) is not None:
             await _check_version(connection)
-            return False
+            return not has_queue
         await connection.execute(SCHEMA)
         await connection.execute("insert into gateway_fleet.version values (%s)", [VERSION])
         return True
 
 
+async def _has(connection: Connection, table: str) -> bool:
+    found = await connection.execute("select to_regclass(%s)", [table])
+    return (await found.fetchone() or (None,))[0] is not None
+
+
 async def _version_of(connection: Connection) -> int | None:
-    found = await connection.execute("select to_regclass('gateway_fleet.version')")
-    if (await found.fetchone() or (None,))[0] is None:
+    if not await _has(connection, "gateway_fleet.version"):
         return None
     found = await connection.execute("select version from gateway_fleet.version")
     return int((await found.fetchone() or (0,))[0])
@@ -112,6 +161,8 @@ class Database:
     ) -> list[Any]:
         """Return the rows; wait while the database is away, then run the statement again."""
         pause = 0.1
+        task: Any = asyncio.current_task()
+        cancellations = task.cancelling()
         while True:
             try:
                 async with (self._quick if quick else self._pool).connection() as connection:
@@ -129,9 +180,12 @@ class Database:
                 if self.is_away:
                     _logger.warning("the fleet's database is back")
                 self.is_away = False
+                # The pool's wait drops a cancellation that comes together with its connection.
+                if task.cancelling() > cancellations:
+                    raise asyncio.CancelledError
                 return rows
 
-    async def reserve(self, name: str, *, rate: float, burst: float, n: int = 1) -> float:
+    async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
         """Reserve n permits; return the seconds after which they may be used, or less than 0."""
         args = {"name": name, "rate": rate, "burst": burst, "n": float(n)}
         return float((await self.run(_RESERVE, args, quick=True))[0][0])
@@ -144,3 +198,37 @@ def _pool(address: str, size: int, **more: str) -> AsyncConnectionPool:
         address, min_size=1, max_size=size, open=False, timeout=2, reconnect_timeout=0.5,
         kwargs=kwargs,
     )  # fmt: skip
+
+
+class ReservingLimiter(Limiter):
+    """Reserves a few permits at a time, and hands them out in order, evenly."""
+
+    def __init__(self, database: Database, name: str, limit: RateLimit) -> None:
+        self._database = database
+        self._name = name
+        self._burst = max(1.0, limit.requests / _BURST_SHARE)
+        self._rate = max(limit.requests - self._burst, limit.requests / 2) / limit.seconds
+        self._most = max(1, min(int(self._burst), int(self._rate * _AHEAD)))
+        self._lock = asyncio.Lock()
+        self._left = self._waiting = 0
+        self._at = 0.0
+
+    async def enter(self) -> None:
+        self._waiting += 1
+        try:
+            async with self._lock:  # first come, first served
+                loop = asyncio.get_running_loop()
+                if not self._left:
+                    count = min(self._most, self._waiting)
+                    wait = await self._database.reserve(
+                        self._name, rate=self._rate, burst=self._burst, n=count
+                    )
+                    # The reply holds when the last of them is due; the first is due earlier.
+                    first = loop.time() + wait - (count - 1) / self._rate
+                    self._left, self._at = count, max(loop.time(), first)
+                at = self._at
+                self._left, self._at = self._left - 1, at + 1 / self._rate
+                if (pause := at - loop.time()) > 0:
+                    await asyncio.sleep(pause)
+        finally:
+            self._waiting -= 1

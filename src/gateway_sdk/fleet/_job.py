@@ -5,21 +5,19 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import Adaptive, Exported
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, JournalError
 from gateway_sdk.fleet import _plans
-from gateway_sdk.fleet._database import Database, connected, init
-from gateway_sdk.fleet._limiter import ReservingLimiter
+from gateway_sdk.fleet._database import connected, init
 from gateway_sdk.fleet._plans import Items, Status
 from gateway_sdk.fleet._queue import Queue
-from gateway_sdk.fleet._results import write_plan_results
 from gateway_sdk.fleet._work import make_work
 from gateway_sdk.fleet._worker import Worker
 from gateway_sdk.operations import Operation
-from gateway_sdk.rate_limit import Limiter, RateLimit
+from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", re.ASCII)
@@ -32,6 +30,8 @@ class Job:
     """What workers on many machines do with items: a template for any number of plans.
 
     Making a job does no I/O. Each process makes it in the same file, which all of them import.
+    Every method raises `JournalError` if the database cannot be used, and if it takes the name of a
+    plan that is not there, `InvalidArgumentError`.
     """
 
     def __init__(
@@ -90,15 +90,13 @@ class Job:
         for setting, seconds in (("lease", lease), ("grace", grace)):
             if not isinstance(seconds, int | float) or not 0 < seconds < _A_DAY:
                 raise ConfigurationError("must be seconds, up to a day", setting=setting)
-        self._queue_name = name
         self._work = make_work(operation, function)
         self._database = database
         self._rate_limit = rate_limit
         self._concurrency = concurrency
         self._session = dict(session or {})
-        self._lease = float(lease)
         self._grace = float(grace)
-        self._queue = Queue(database, name, lease=self._lease)
+        self._queue = Queue(database, name, lease=float(lease))
         try:
             bulk.run(_nothing, [], concurrency=concurrency)  # checks it
         except InvalidArgumentError as error:
@@ -116,10 +114,9 @@ class Job:
             Whether something was made.
 
         Raises:
-            JournalError: the tables are of another version, or the database cannot be used.
+            JournalError: the tables are of another version.
         """
-        made = await self._queue.make_tables()
-        return await init(self._database) or made
+        return await init(self._database)
 
     async def plan(self, plan: str, items: Items, *, chunk: int = 250, queue: bool = True) -> bool:
         """Store a plan, and put its chunks into the queue: whole or not at all.
@@ -141,7 +138,6 @@ class Job:
         Raises:
             InvalidArgumentError: an item does not fit, there are none, or the plan is there with
                 other items.
-            JournalError: the database cannot be used.
         """
         name = _plan_name(plan)
         if isinstance(chunk, bool) or not isinstance(chunk, int):
@@ -154,48 +150,29 @@ class Job:
             raise InvalidArgumentError("must be an iterable of items", field="items")
         async with connected(self._database) as connection:
             return await _plans.write_plan(
-                connection, name, items, queue=self._queue_name, size=chunk,
+                connection, name, items, queue=self._queue.name, size=chunk,
                 unique=self._work.is_once, dump=self._work.dump,
                 enqueue=self._queue.put if queue else _no_queue,
             )  # fmt: skip
 
     async def status(self, plan: str) -> Status:
-        """Return how far a plan is, and what its workers wait for.
-
-        Raises:
-            InvalidArgumentError: there is no such plan.
-            JournalError: the database cannot be used.
-        """
+        """Return how far a plan is, and what its workers wait for."""
         async with connected(self._database) as connection:
             return await _plans.read_status(connection, _plan_name(plan))
 
     async def chunks(self, plan: str) -> list[int]:
-        """Return the numbers of the chunks in which something is left to do, in order.
-
-        Raises:
-            InvalidArgumentError: there is no such plan.
-            JournalError: the database cannot be used.
-        """
+        """Return the numbers of the chunks in which something is left to do, in order."""
         async with connected(self._database) as connection:
             return await _plans.open_chunks(connection, _plan_name(plan))
 
     def failed(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the items that failed, in order: number, item, error, message, advice, ...
-
-        Raises:
-            InvalidArgumentError: there is no such plan.
-            JournalError: the database cannot be used.
-        """
+        """Yield the items that failed, in order: number, item, error, message, advice, ..."""
         return self._in_state("failed", plan)
 
     def unknown(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the items that may have been carried out, and are never sent again, in order.
 
         Ask the gateway what became of each of them.
-
-        Raises:
-            InvalidArgumentError: there is no such plan.
-            JournalError: the database cannot be used.
         """
         return self._in_state("unknown", plan)
 
@@ -224,8 +201,8 @@ class Job:
             What was written; `failed` counts the items without a value.
 
         Raises:
-            InvalidArgumentError: there is no such plan, or the file has another suffix.
-            JournalError: something is missing, or the database cannot be used.
+            InvalidArgumentError: the file has another suffix.
+            JournalError: something is missing.
             OSError: the file cannot be written.
         """
         status = await self.status(plan)
@@ -235,7 +212,7 @@ class Job:
                 " for the workers, or give partial=True"
             )
         written = await asyncio.to_thread(
-            write_plan_results, self._database, plan, Path(out), rates=rates
+            _plans.write_plan_results, self._database, plan, Path(out), rates=rates
         )
         return Exported(written.rows, status.items - status.done, written.other_shapes)
 
@@ -251,8 +228,7 @@ class Job:
             How many were forgotten.
 
         Raises:
-            InvalidArgumentError: there is no such plan.
-            JournalError: a worker has a chunk of it now, or the database cannot be used.
+            JournalError: a worker has a chunk of it now.
         """
         async with connected(self._database) as connection:
             return await _plans.retry_failed(
@@ -263,20 +239,15 @@ class Job:
         """Delete a plan with its results.
 
         Raises:
-            InvalidArgumentError: there is no such plan.
-            JournalError: a worker has a chunk of it now, or the database cannot be used.
+            JournalError: a worker has a chunk of it now.
         """
         async with connected(self._database) as connection:
             await _plans.delete_plan(connection, _plan_name(plan))
 
     async def is_alive(self, host: str) -> bool:
-        """Tell whether a worker of the job on this machine gave a sign of life a moment ago.
-
-        Raises:
-            JournalError: the database cannot be used.
-        """
+        """Tell whether a worker of the job on this machine gave a sign of life a moment ago."""
         async with connected(self._database) as connection:
-            return await _plans.is_seen(connection, self._queue_name, host)
+            return await _plans.is_seen(connection, self._queue.name, host)
 
     def worker(self) -> Worker:
         """Make a worker, for one process and the event loop in which it is entered.
@@ -284,24 +255,11 @@ class Job:
         async with job.worker() as worker:
             await worker.run()
         """
-        database = Database(self._database)
-        limit = self._rate_limit
-        name = self._queue_name
+        limit = None if self._rate_limit is None else (self._name, self._rate_limit)
         return Worker(
-            database=database,
-            queue=self._queue,
-            name=name,
-            work=self._work,
-            gateway=self._gateway,
-            limiter=None if limit is None else ReservingLimiter(database, self._name, limit),
-            concurrency=self._concurrency,
-            lease=self._lease,
-            grace=self._grace,
-        )
-
-    def _gateway(self, limiter: Limiter | None) -> GatewaySession:
-        more: Any = {} if limiter is None else {"rate_limit": limiter}
-        return GatewaySession.from_env(**cast("Any", self._session), **more)
+            queue=self._queue, work=self._work, session=self._session, limit=limit,
+            concurrency=self._concurrency, grace=self._grace,
+        )  # fmt: skip
 
 
 async def _nothing(item: object) -> None: ...

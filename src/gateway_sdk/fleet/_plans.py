@@ -1,18 +1,34 @@
 """Plans: written whole, with their queue entries, in one transaction; read, repeated, deleted."""
 
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final
 
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from gateway_sdk import bulk
 from gateway_sdk.errors import InvalidArgumentError, JournalError
-from gateway_sdk.fleet._database import Connection
+from gateway_sdk.fleet._database import Connection, unusable
 
 Items = Iterable[Any] | AsyncIterable[Any]
 Enqueue = Callable[[Connection, str, Iterable[int]], Awaitable[None]]
 """Puts chunks of a plan (its name, their numbers) into the queue, in the same transaction."""
+
+_BLOCK: Final = 2000
+"""Items whose results are read at a time, at least one chunk."""
 
 _LOCK: Final = "select pg_advisory_xact_lock(hashtext('gateway_fleet:' || %(name)s))"
 
@@ -38,17 +54,19 @@ group by text having count(*) > 1 limit 1
 """
 
 _STATUS: Final = """
-select p.items, coalesce(sum(c.done), 0)::bigint, coalesce(sum(c.failed), 0)::bigint,
-  (select count(*) from gateway_fleet.result r where r.plan = p.id and r.state = 'unknown'),
-  (select count(*) from gateway_fleet.result r where r.plan = p.id and r.state = 'begun'),
-  count(*), count(*) filter (where open), count(*) filter (where lease > clock_timestamp()),
-  p.queue
+select p.queue, p.items, sum(c.done)::bigint as done, sum(c.failed)::bigint as failed,
+  (select count(*) from gateway_fleet.result r
+    where r.plan = p.id and r.state = 'unknown') as unknown,
+  (select count(*) from gateway_fleet.result r
+    where r.plan = p.id and r.state = 'begun') as begun,
+  count(*) as chunks, count(*) filter (where open) as open_chunks,
+  count(*) filter (where lease > clock_timestamp()) as working
 from gateway_fleet.plan p join gateway_fleet.chunk c on c.plan = p.id
 where p.name = %(name)s group by p.id
 """
 
 _WORKERS: Final = """
-select waits_for, min(since), count(*) from gateway_fleet.worker
+select waits_for as reason, min(since) as since, count(*) as workers from gateway_fleet.worker
 where queue = %(queue)s and seen > clock_timestamp() - lease * interval '1 second'
 group by waits_for order by waits_for nulls first
 """
@@ -67,6 +85,19 @@ returning c.number, per.count
 
 _IN_WORK: Final = """
 select from gateway_fleet.chunk where plan = %(plan)s and lease > clock_timestamp() limit 1
+"""
+
+# The columns are those of `bulk.export`; `time` is not kept.
+_RESULTS: Final = """
+select e.item::text, coalesce(r.state, 'missing'), r.value::text, r.failure->>'error',
+  r.failure->>'message', r.failure->>'operation', r.failure->>'outcome',
+  (r.failure->>'status')::int, r.failure->>'advice', r.attempts, r.elapsed, null
+from gateway_fleet.part a
+cross join json_array_elements(a.items) with ordinality as e(item, place)
+left join gateway_fleet.result r
+  on r.plan = a.plan and r.n = a.number::bigint * %(size)s + e.place - 1
+where a.plan = %(plan)s and a.number >= %(low)s and a.number < %(high)s
+order by a.number, e.place
 """
 
 _ODD: Final = """
@@ -188,17 +219,14 @@ async def _refuse_equal(connection: Connection, args: dict[str, Any]) -> None:
 
 
 async def read_status(connection: Connection, name: str) -> Status:
-    found = await (await connection.execute(_STATUS, {"name": name})).fetchone()
-    if found is None:
+    found = await connection.cursor(row_factory=dict_row).execute(_STATUS, {"name": name})
+    counts = await found.fetchone()
+    if counts is None:
         raise no_plan(name)
-    *counts, queue = found
-    rows = await (await connection.execute(_WORKERS, {"queue": queue})).fetchall()
-    items, done, failed, unknown, begun, chunks, open_chunks, working = counts
-    return Status(
-        items=items, done=done, failed=failed, unknown=unknown, begun=begun, chunks=chunks,
-        open_chunks=open_chunks, working=working, workers=sum(row[2] for row in rows),
-        waiting=tuple(Waiting(reason=r, since=s, workers=w) for r, s, w in rows if r is not None),
-    )  # fmt: skip
+    cursor = connection.cursor(row_factory=class_row(Waiting))
+    groups = await (await cursor.execute(_WORKERS, {"queue": counts.pop("queue")})).fetchall()
+    workers = sum(group.workers for group in groups)
+    return Status(**counts, workers=workers, waiting=tuple(g for g in groups if g.reason))
 
 
 async def is_seen(connection: Connection, queue: str, host: str) -> bool:
@@ -211,12 +239,10 @@ async def is_seen(connection: Connection, queue: str, host: str) -> bool:
 
 
 async def open_chunks(connection: Connection, name: str) -> list[int]:
-    found = await (await connection.execute(_KNOWN, {"name": name})).fetchone()
-    if found is None:
-        raise no_plan(name)
+    plan = await _find(connection, name)
     rows = await connection.execute(
         "select number from gateway_fleet.chunk where plan = %s and open order by number",
-        [found[0]],
+        [plan[0]],
     )
     return [row[0] for row in await rows.fetchall()]
 
@@ -225,8 +251,7 @@ async def read_items(
     connection: Connection, name: str, state: str
 ) -> AsyncIterator[dict[str, Any]]:
     """Yield the items in a state, in order: their number, the item, and the failure."""
-    if await (await connection.execute(_KNOWN, {"name": name})).fetchone() is None:
-        raise no_plan(name)
+    await _find(connection, name)
     after = -1
     while True:
         args = {"name": name, "state": state, "after": after}
@@ -259,12 +284,17 @@ async def delete_plan(connection: Connection, name: str) -> None:
         await connection.execute("delete from gateway_fleet.plan where id = %s", [plan[0]])
 
 
-async def _locked(connection: Connection, name: str) -> Any:
-    """Return a plan in which no worker works; the lock holds until the transaction ends."""
-    await connection.execute(_LOCK, {"name": name})
+async def _find(connection: Connection, name: str) -> Any:
     plan = await (await connection.execute(_KNOWN, {"name": name})).fetchone()
     if plan is None:
         raise no_plan(name)
+    return plan
+
+
+async def _locked(connection: Connection, name: str) -> Any:
+    """Return a plan in which no worker works; the lock holds until the transaction ends."""
+    await connection.execute(_LOCK, {"name": name})
+    plan = await _find(connection, name)
     if await (await connection.execute(_IN_WORK, {"plan": plan[0]})).fetchone() is not None:
         raise JournalError(
             f"a worker has a chunk of {name!r} now: stop the workers, or wait until it is done"
@@ -301,3 +331,34 @@ async def _each(items: Items) -> AsyncIterator[Any]:
     else:
         for item in items:
             yield item
+
+
+class PlanResults:
+    def __init__(self, connection: psycopg.Connection[Any], plan: tuple[int, int, int]) -> None:
+        self._plan, self._size, items = plan
+        self._connection = connection
+        self._chunks = -(-items // self._size)
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        step = max(1, _BLOCK // self._size)
+        for low in range(0, self._chunks, step):
+            args = {"plan": self._plan, "size": self._size, "low": low, "high": low + step}
+            yield from self._connection.execute(_RESULTS, args)
+
+    def values(self) -> Iterator[tuple[str | None, str | None]]:
+        return ((row[0], row[2]) for row in self.rows() if row[1] == "done")
+
+
+def write_plan_results(address: str, name: str, out: Path, *, rates: bool | None) -> bulk.Exported:
+    """Write the results of a plan that exists into a file; blocks."""
+    try:
+        with psycopg.connect(address) as connection:
+            # One snapshot: workers may go on meanwhile.
+            connection.execute("set transaction isolation level repeatable read, read only")
+            found = connection.execute(
+                "select id, size, items from gateway_fleet.plan where name = %s", [name]
+            ).fetchone()
+            results = PlanResults(connection, found or (0, 1, 0))
+            return bulk.write_results(results, out, rates=rates)
+    except psycopg.Error as error:
+        raise unusable(error) from None

@@ -10,7 +10,7 @@ from typing import Any, Final
 from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
-from gateway_sdk.fleet._database import Connection, Database, connected
+from gateway_sdk.fleet._database import Connection, Database
 
 Run = Callable[[str, int], Awaitable[bool]]
 """Does a chunk; returns whether it is done, by whomever."""
@@ -43,9 +43,9 @@ class _GiveBackError(Exception):
 
 class Queue:
     def __init__(self, address: str, name: str, *, lease: float) -> None:
-        self._address = address
-        self._name = name
-        self._lease = lease
+        self.address = address  # what libpq takes, or empty for its variables
+        self.name = name
+        self.lease = lease
 
     async def put(self, connection: Connection, plan: str, numbers: Iterable[int]) -> None:
         """Put chunks of a plan into the queue, in the transaction of the connection."""
@@ -55,19 +55,6 @@ class Queue:
             await task.configure(connection=connection).batch_defer_async(
                 *({"plan": plan, "number": number} for number in batch)
             )
-
-    async def make_tables(self) -> bool:
-        """Make the tables of procrastinate; return False if they are there."""
-        async with connected(self._address, checked=False) as connection:
-            # Two at once: the second one waits, and finds them.
-            await connection.execute("select pg_advisory_lock(hashtext('gateway_fleet_queue'))")
-            found = await connection.execute("select to_regclass('procrastinate_jobs')")
-            if (await found.fetchone() or (None,))[0] is not None:
-                return False
-            app, _ = self._app(None)
-            async with app.open_async():
-                await app.schema_manager.apply_schema_async()
-        return True
 
     async def take(
         self, run: Run, database: Database, stopping: asyncio.Event, *, chunks: int
@@ -93,12 +80,12 @@ class Queue:
 
     async def _work(self, app: App, chunks: int) -> None:
         await app.run_worker_async(
-            queues=[self._name],
+            queues=[self.name],
             concurrency=chunks,
             fetch_job_polling_interval=1,
-            update_heartbeat_interval=self._lease / 4,
-            stalled_worker_timeout=self._lease,
-            shutdown_graceful_timeout=self._lease,
+            update_heartbeat_interval=self.lease / 4,
+            stalled_worker_timeout=self.lease,
+            shutdown_graceful_timeout=self.lease,
             install_signal_handlers=False,
             delete_jobs="successful",
             listen_notify=False,
@@ -106,23 +93,23 @@ class Queue:
 
     async def _sweep(self, app: App, task: Any, database: Database) -> None:
         while True:
-            await asyncio.sleep(min(self._lease / 3, 2.0))
+            await asyncio.sleep(min(self.lease / 3, 2.0))
             with suppress(ConnectorException):
                 stalled = await app.job_manager.get_stalled_jobs(
-                    queue=self._name, seconds_since_heartbeat=self._lease
+                    queue=self.name, seconds_since_heartbeat=self.lease
                 )
                 for job in stalled:
                     with suppress(ConnectorException):  # another worker was faster
                         await app.job_manager.retry_job(job)
-                for plan, number, _ in await database.run(_LOST, {"queue": self._name}):
+                for plan, number, _ in await database.run(_LOST, {"queue": self.name}):
                     await task.defer_async(plan=plan, number=number)
 
     def _app(self, run: Run | None) -> tuple[App, Any]:
         app = App(
-            connector=PsycopgConnector(conninfo=self._address, min_size=1, max_size=3, timeout=5)
+            connector=PsycopgConnector(conninfo=self.address, min_size=1, max_size=3, timeout=5)
         )
 
-        @app.task(name=self._name, queue=self._name, retry=RetryStrategy(wait=1))
+        @app.task(name=self.name, queue=self.name, retry=RetryStrategy(wait=1))
         async def chunk(plan: str, number: int) -> None:
             if run is None or not await run(plan, number):
                 raise _GiveBackError

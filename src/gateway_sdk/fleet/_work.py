@@ -2,12 +2,11 @@
 
 import inspect
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, Final, TypeAlias, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, JsonValue, SecretStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -23,28 +22,16 @@ _ANY: Final = TypeAdapter[Any](Any, config=ConfigDict(ser_json_inf_nan="constant
 _MASK: Final = str(SecretStr("any")).encode()
 
 
-class Work(ABC):
-    name: str
-    is_once = False  # False too if that is only known when it is sent
-
-    @abstractmethod
-    def dump(self, item: Any) -> bytes:
-        """Return an item as JSON, after checking everything that can be checked before."""
-
-    @abstractmethod
-    def call(self, gateway: GatewaySession, item: Any) -> Awaitable[Any]: ...
-
-
-class OperationWork(Work):
+class OperationWork:
     """One of the twelve operations; an item is a mapping of the arguments of its method."""
 
     def __init__(self, operation: Operation[Any]) -> None:
-        self.name = operation.name
         self.is_once = operation.repeatability is Repeatability.ONCE
         self._takes_request = operation is CREATE_CUSTOMER
         self._method = OperationMethod(operation)
 
     def dump(self, item: Any) -> bytes:
+        """Return an item as JSON, after checking everything that can be checked before."""
         if isinstance(item, BaseModel):
             # The arguments have the names of Python, those of a request the names of the wire.
             by_alias = self._takes_request
@@ -60,8 +47,10 @@ class OperationWork(Work):
         return self._method.call(gateway, item)
 
 
-class FunctionWork(Work):
+class FunctionWork:
     """A coroutine function of a session and an item, which is validated as its type."""
+
+    is_once = False  # it is only known when something is sent
 
     def __init__(self, function: Any) -> None:
         called: Any = function if inspect.isroutine(function) else type(function).__call__
@@ -71,9 +60,7 @@ class FunctionWork(Work):
                 "must be a coroutine function of (gateway, item)", setting="function"
             )
         self._function: Function = given
-        self.name = str(getattr(given, "__qualname__", type(given).__qualname__))
-        hint = _item_type(called, given)
-        self._items: TypeAdapter[Any] | None = None if hint is Any else _adapter(hint)
+        self._items = _adapter_of(called, given)
 
     def dump(self, item: Any) -> bytes:
         text = _json(item)
@@ -81,8 +68,6 @@ class FunctionWork(Work):
         return text
 
     def _load(self, text: bytes) -> Any:
-        if self._items is None:
-            return from_json(text)
         try:
             return self._items.validate_json(text)
         except ValidationError as error:
@@ -90,11 +75,10 @@ class FunctionWork(Work):
 
     def call(self, gateway: GatewaySession, item: Any) -> Awaitable[Any]:
         # As JSON: strict models take other things from Python.
-        given = item if self._items is None else self._load(to_json(item))
-        return self._function(gateway, given)
+        return self._function(gateway, self._load(to_json(item)))
 
 
-def _item_type(called: Any, function: Any) -> Any:
+def _adapter_of(called: Any, function: Any) -> TypeAdapter[Any]:
     try:
         bound = inspect.signature(function).bind(None, None)
     except TypeError:
@@ -109,10 +93,6 @@ def _item_type(called: Any, function: Any) -> Any:
             f"function names a type that is not there when it runs ({error.name}): import it"
             " outside of `if TYPE_CHECKING`"
         ) from None
-    return Any if hint is JsonValue else hint
-
-
-def _adapter(hint: Any) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(hint)
     except (PydanticSchemaGenerationError, PydanticUserError):
@@ -147,6 +127,9 @@ def _json(item: Any) -> bytes:
             " secret where the call is made"
         )
     return text
+
+
+Work: TypeAlias = OperationWork | FunctionWork
 
 
 def make_work(operation: object, function: object) -> Work:

