@@ -47,7 +47,7 @@ from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
 from tests.interface_table import COUNTRY
 from tests.support.calls import CALLS
-from tests.support.raw_server import raw_server, serve_always
+from tests.support.raw_server import Server, raw_server
 
 JSON = "application/json"
 CANARY = "canary" + "-4711"
@@ -352,7 +352,7 @@ async def test_a_call_lets_others_run_while_its_reply_expands(at_once: bool) -> 
     """The event loop turns between two parts of the work, also if all came with the head."""
     body = gzip.compress(b'"%b"' % (b"1" * 2**22))
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
-    async with raw_server(serve_always(head.encode() + body)) as url:
+    async with raw_server(Server(head.encode() + body).handle) as url:
         gateway = (
             GatewaySession(url, access_token="t")
             if at_once

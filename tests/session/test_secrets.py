@@ -18,7 +18,7 @@ from gateway_sdk import (
     Reply,
     errors,
 )
-from tests.support.deadlines import pass_deadlines
+from tests.support.calls import pass_deadlines
 from tests.support.raw_server import OK, Handler, raw_server, read_request
 from tests.support.secrecy import CANARY, logged, texts_of
 from tests.support.secret_calls import (

@@ -24,8 +24,8 @@ from gateway_sdk import (
 )
 from gateway_sdk.models import ErrorPayload
 from tests.support.calls import CALLS
-from tests.support.proxies import Proxy, serving
-from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.proxies import Proxy
+from tests.support.raw_server import OK, raw_server, read_request, serving
 from tests.support.secrecy import CANARY, logged, texts_of
 from tests.support.secret_calls import THEIRS, everything_logged, session
 

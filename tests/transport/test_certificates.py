@@ -9,8 +9,9 @@ import pytest
 
 from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession
 from tests.support.calls import CALLS
-from tests.support.papers import PASSWORD, Papers, demanding
-from tests.support.proxies import Gateway, server_context, serving
+from tests.support.certificates import PASSWORD, Papers
+from tests.support.proxies import Gateway
+from tests.support.raw_server import serving
 from tests.support.secrecy import CANARY, texts_of
 
 Given = Callable[[Papers], dict[str, Any]]
@@ -32,7 +33,7 @@ WAYS: dict[str, Given] = {
 async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, given: Given) -> None:
     """Each form of a client certificate is shown to the gateway."""
     gateway = Gateway()
-    async with serving(gateway.handle, demanding(papers)) as port:
+    async with serving(gateway.handle, papers.authority.demanding()) as port:
         options = {"verify": papers.authority.path, **given(papers)}
         async with GatewaySession(
             f"https://127.0.0.1:{port}", access_token="t", **options
@@ -155,7 +156,7 @@ async def test_the_environment_may_name_the_authorities(
     monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))
     gateway = Gateway()
     async with (
-        serving(gateway.handle, server_context(papers.authority, "127.0.0.1")) as port,
+        serving(gateway.handle, papers.authority.server("127.0.0.1")) as port,
         GatewaySession(
             f"https://127.0.0.1:{port}",
             access_token="t",

@@ -8,7 +8,8 @@ import pytest
 from gateway_sdk import Advice, ConnectionFailedError, GatewaySession, Outcome
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
-from tests.support.proxies import HOST, Gateway, server_context, serving
+from tests.support.proxies import HOST, Gateway
+from tests.support.raw_server import serving
 
 ANY_IPV4: Final = b"\1" + bytes(4) + b"\0\0"
 DONE: Final = b"\5\0\0" + ANY_IPV4
@@ -76,7 +77,7 @@ async def test_a_call_through_a_socks_proxy(
 ) -> None:
     """The proxy looks the name up; what it is told stays with it."""
     gateway = Gateway()
-    async with serving(gateway.handle, server_context(authority) if is_secure else None) as port:
+    async with serving(gateway.handle, authority.server(HOST) if is_secure else None) as port:
         proxy = Socks(port, method=2 if userinfo else 0)
         async with (
             serving(proxy.handle) as proxy_port,
