@@ -66,7 +66,7 @@ class Proxy:
         else:
             back.write(_forwarded(head))
         try:
-            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+            await asyncio.gather(pipe(reader, back), pipe(there, writer))
         finally:
             back.transport.abort()
 
@@ -79,7 +79,7 @@ def _forwarded(head: bytes) -> bytes:
     return b"\r\n".join([b" ".join([method, path, version]), *kept])
 
 
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Pass on what comes, and the end of it."""
     while data := await reader.read(65536):
         writer.write(data)

@@ -141,13 +141,6 @@ def test_a_context_has_its_own_certificate(papers: Papers) -> None:
         )
 
 
-@pytest.mark.parametrize("verify", [False, None, 0, 1, b"ca.pem", ["ca.pem"]], ids=repr)
-def test_tls_cannot_be_left_unverified(verify: Any) -> None:
-    """There is no switch for that, only a context of one's own."""
-    with pytest.raises(ConfigurationError, match="verify must be True"):
-        GatewaySession("https://gateway.test", access_token="t", verify=verify)
-
-
 @pytest.mark.parametrize("trust_env", [True, False])
 async def test_the_environment_may_name_the_authorities(
     monkeypatch: pytest.MonkeyPatch, papers: Papers, trust_env: bool

@@ -97,18 +97,6 @@ async def test_closing_cuts_what_is_open() -> None:
             await body_of(response)
 
 
-async def test_a_connection_that_is_lost_at_once_is_not_kept_track_of() -> None:
-    """Nothing would ever take it away again."""
-    async with engine_at(Server().handle) as engine:
-        await body_of(await engine.send())
-        (connection,) = engine._pool._open
-        connection.abort()
-        await connection.closed
-        engine._pool.add(connection)
-
-    assert not engine._pool._open
-
-
 @pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
 async def test_a_host_that_cannot_be(host: str) -> None:
     """A name that cannot be looked up is no connection, whatever the system says."""

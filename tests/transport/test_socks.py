@@ -8,7 +8,7 @@ import pytest
 from gateway_sdk import Advice, ConnectionFailedError, GatewaySession, Outcome
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
-from tests.support.proxies import HOST, Gateway
+from tests.support.proxies import HOST, Gateway, pipe
 from tests.support.raw_server import serving
 
 ANY_IPV4: Final = b"\1" + bytes(4) + b"\0\0"
@@ -56,17 +56,11 @@ class Socks:
         writer.write(self._answer[-2:])
         if self._port:
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
-            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+            await asyncio.gather(pipe(reader, back), pipe(there, writer))
 
     async def _take(self, reader: asyncio.StreamReader, skipped: int) -> bytes:
         await reader.readexactly(skipped)
         return await reader.readexactly((await reader.readexactly(1))[0])
-
-
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-    writer.transport.abort()
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
