@@ -55,7 +55,7 @@ class Engine:
             connection = self._pool.take()
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)
-            exchange = Exchange(connection, transmission, timeout, self._end)
+            exchange = Exchange(connection, transmission, timeout)
             await exchange.send(head, prepared.content, prepared.length)
         except BaseException:
             if connection is not None:
@@ -68,6 +68,7 @@ class Engine:
             reply.body = reply.take()
             self._end(exchange)
         else:
+            exchange.on_end = self._end
             reply.stream = exchange
         return reply
 

@@ -21,17 +21,14 @@ _SMALL: Final = 2**16  # bytes of head and content that a server reads at once
 class Exchange(httpx.AsyncByteStream):
     # As a stream, it gives the body of the reply.
 
+    on_end: Callable[["Exchange"], None] | None = None  # called once, when the stream is closed
+
     def __init__(
-        self,
-        connection: Connection,
-        transmission: Transmission,
-        timeout: httpx.Timeout,
-        on_end: Callable[["Exchange"], None] | None = None,
+        self, connection: Connection, transmission: Transmission, timeout: httpx.Timeout
     ) -> None:
         self.connection = connection  # used by nobody else until the reply has ended
         self._transmission = transmission
         self._timeout = timeout
-        self._on_end = on_end  # None once the stream is closed
         self.reply = ReplyReader()
         self._has_begun = self._is_sent = self._gives_up = self._left_at_once = False
 
@@ -104,7 +101,7 @@ class Exchange(httpx.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        if self._on_end is None:
+        if self.on_end is None:
             raise httpx.StreamClosed
         while not self.reply.buffered:
             if self.reply.is_whole:
@@ -114,7 +111,7 @@ class Exchange(httpx.AsyncByteStream):
         return self.reply.take()
 
     async def aclose(self) -> None:
-        on_end, self._on_end = self._on_end, None
+        on_end, self.on_end = self.on_end, None
         if on_end is not None:
             on_end(self)
 
