@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import socket
 import threading
 from collections.abc import AsyncIterator
 from itertools import chain
@@ -66,6 +67,7 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
             server.writers[half].write(OK[-1:])
             await body_of(response)
         assert "2 idle" in repr(engine)
+        closed = [connection.closed for connection in engine._pool._open]
         clock.now = KEEPALIVE_EXPIRY
         engine._pool._prune()
         assert "1 idle" in repr(engine)
@@ -77,6 +79,7 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
         clock.now *= 2
         engine._pool._prune()
         assert "0 idle" in repr(engine)
+        await asyncio.wait_for(asyncio.gather(*closed), 20)
         assert engine._pool._timer is None
 
 
@@ -95,6 +98,26 @@ async def test_closing_cuts_what_is_open() -> None:
         assert IDLE in repr(engine)
         with pytest.raises(httpx.StreamClosed):
             await body_of(response)
+
+
+async def test_closing_ends_the_thread_of_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that opens many sessions keeps no threads."""
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    before, engine = set(threading.enumerate()), Engine("http://gateway.test")
+    with pytest.raises(httpx.ConnectError):
+        await engine.send()
+    looking_up = [
+        thread for thread in set(threading.enumerate()) - before if "look-up" in thread.name
+    ]
+    await engine.aclose()
+    for thread in looking_up:
+        thread.join(20)
+
+    assert [thread.is_alive() for thread in looking_up] == [False]
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
