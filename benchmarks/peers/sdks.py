@@ -67,8 +67,8 @@ async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
     from gateway_sdk._transport.transmission import Request, Transmission  # noqa: PLC0415
 
-    engine = Engine(connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     address, timeout = httpx.URL(url + PATH), httpx.Timeout(30)
+    engine = Engine(address, connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     fields = [
         (b"Host", address.netloc),
         (b"Authorization", HEADERS["Authorization"].encode()),
@@ -79,7 +79,7 @@ async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
 
     async def call() -> Any:
         transmission = Transmission(sent=False)
-        reply = await engine.exchange(Request(prepared, framing, timeout, transmission))
+        reply = await engine.exchange(Request(prepared, base, framing, timeout, transmission))
         body = reply.body
         if reply.stream is not None:
             body += b"".join([piece async for piece in reply.stream])

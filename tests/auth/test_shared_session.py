@@ -21,8 +21,7 @@ from gateway_sdk import (
     UnauthorizedError,
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
-from tests.support.calls import CALLS
-from tests.support.deadlines import pass_deadlines
+from tests.support.calls import CALLS, pass_deadlines
 from tests.support.logins import KEY, Clock, Person, Store, make_token
 from tests.support.scripted import ScriptedEngine, scripted
 from tests.support.secrecy import CANARY, texts_of

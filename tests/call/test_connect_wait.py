@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RetryPolicy
-from gateway_sdk._transport import route
+from gateway_sdk._transport.dial import Dialler
 from tests.support.calls import CALLS
-from tests.support.raw_server import OK, raw_server, serve_always
+from tests.support.raw_server import Server, raw_server
 from tests.support.virtual_time import in_virtual_time, now
 
 
@@ -73,13 +73,13 @@ async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
         trying, most = [0], [0]
-        connect = route.connect
+        connect = Dialler.connect
 
-        async def counting(*given: object) -> object:
+        async def counting(dialler: Dialler) -> object:
             trying[0] += 1
             most[0] = max(most[0], trying[0])
             try:
-                return await connect(*given)  # type: ignore[arg-type]
+                return await connect(dialler)
             finally:
                 trying[0] -= 1
 
@@ -87,7 +87,7 @@ async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
         async with GatewaySession(url, access_token="t", retry=None) as gateway:
             with pytest.raises(ConnectionFailedError):
                 await CALLS["order_history"](gateway)
-            monkeypatch.setattr(route, "connect", counting)
+            monkeypatch.setattr(Dialler, "connect", counting)
             calls = (CALLS["order_history"](gateway) for _ in range(30))
             ends = await asyncio.gather(*calls, return_exceptions=True)
 
@@ -112,11 +112,11 @@ async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
         await asyncio.Event().wait()
 
     url = "http://127.0.0.1:1"
-    monkeypatch.setattr(route, "connect", refused)
+    monkeypatch.setattr(Dialler, "connect", refused)
     async with GatewaySession(url, access_token="t", retry=None) as gateway:
         with pytest.raises(ConnectionFailedError):
             await CALLS["order_history"](gateway)
-        monkeypatch.setattr(route, "connect", hanging)
+        monkeypatch.setattr(Dialler, "connect", hanging)
         patient = asyncio.create_task(CALLS["order_history"](gateway))
         await tried.get()
         hurried = gateway.with_options(timeout=httpx.Timeout(5.0, connect=0.02))
@@ -134,11 +134,11 @@ async def test_a_trial_that_is_cancelled_leaves_the_next_one_to_another(
 ) -> None:
     """Whoever tries may be cancelled: the others do not wait for nobody."""
     async with (
-        raw_server(serve_always(OK)) as url,
+        raw_server(Server().handle) as url,
         GatewaySession(url, access_token="t", retry=None) as gateway,
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(route, "connect", refused)
+            patch.setattr(Dialler, "connect", refused)
             with pytest.raises(ConnectionFailedError):
                 await CALLS["order_history"](gateway)
         first = asyncio.create_task(CALLS["order_history"](gateway))

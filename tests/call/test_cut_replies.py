@@ -20,8 +20,7 @@ from gateway_sdk import (
     ServerError,
     TokenRejectedError,
 )
-from tests.support.calls import CALLS
-from tests.support.deadlines import pass_deadlines
+from tests.support.calls import CALLS, pass_deadlines
 from tests.support.scripted import Step, scripted
 
 OK: Step = lambda _: httpx.Response(200, json=[])  # noqa: E731

@@ -12,7 +12,7 @@ import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome
 from gateway_sdk._transport.connection import Connection
-from tests.support.raw_server import OK, raw_server, serve_always
+from tests.support.raw_server import Server, raw_server
 
 LOOPS = {"asyncio": asyncio.new_event_loop}
 if sys.platform != "win32":
@@ -96,7 +96,7 @@ def test_no_write_leaves_after_its_deadline(
 
     async def work() -> float:
         async with (
-            raw_server(serve_always(OK)) as url,
+            raw_server(Server().handle) as url,
             session(url, deadline=0.05, transport=None) as gateway,
         ):
             calls = [asyncio.create_task(gateway.aml.upload_document(b"x")) for _ in range(200)]

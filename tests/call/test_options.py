@@ -12,7 +12,7 @@ import pytest
 from gateway_sdk import ConfigurationError, GatewaySession, GatewayTransport, RateLimit
 from gateway_sdk._call.options import OPTIONS, ViewSettings
 from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings, SessionSettings
-from gateway_sdk._transport.config import CONNECTION
+from gateway_sdk._transport.public import CONNECTION
 
 URL = "https://g.test"
 

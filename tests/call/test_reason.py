@@ -20,12 +20,11 @@ from gateway_sdk._transport.transmission import Transmission, UnreadableReplyErr
 from gateway_sdk._url import host_and_port, port_of
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
-from tests.support.engines import Engine, make_request
-from tests.support.failing_line import Line
-from tests.support.failing_server import FailingServer, Script
-from tests.support.failing_steps import at_once, never_look, serve, while_shaking_hands
-from tests.support.proxies import HOST, Proxy, server_context, serving
-from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.engines import Engine, engine_at
+from tests.support.failing_server import FailingServer, Line, Script
+from tests.support.failing_steps import never_look, sending, serve, steps
+from tests.support.proxies import HOST, Proxy
+from tests.support.raw_server import OK, raw_server, read_request, serving
 from tests.support.truth import open_session, short
 from tests.support.witness import Witness
 
@@ -42,7 +41,7 @@ class Authorities:
 
     def server(self, version: ssl.TLSVersion, *, asks: bool) -> ssl.SSLContext:
         """Make the context of a server that speaks one version of TLS."""
-        context = server_context(self.trusted, LOCAL)
+        context = self.trusted.server(LOCAL)
         context.minimum_version = context.maximum_version = version
         if asks:
             context.load_verify_locations(self.trusted.path)
@@ -161,7 +160,7 @@ async def test_the_certificate_of_a_proxy_or_of_a_gateway_behind_one(
     authorities: Authorities, is_proxy: bool
 ) -> None:
     """What is wrong with the one is not said of the other."""
-    unknown = server_context(authorities.unknown, LOCAL if is_proxy else HOST)
+    unknown = authorities.unknown.server(LOCAL if is_proxy else HOST)
     async with (
         serving(silent, unknown) as port,
         serving(Proxy(port).handle, unknown if is_proxy else None) as proxy_port,
@@ -178,16 +177,16 @@ async def test_the_certificate_of_a_proxy_or_of_a_gateway_behind_one(
 
 HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
     "plain HTTP": (
-        while_shaking_hands(b"HTTP/1.1 400 Bad Request\r\n\r\n", Line.close),
+        steps(Line.forget, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Line.close),
         "it is not a TLS server: is https right?",
         False,
     ),
     "an alert": (
-        while_shaking_hands(b"\x15\x03\x03\x00\x02\x02\x50", Line.close),
+        steps(Line.forget, sending(b"\x15\x03\x03\x00\x02\x02\x50"), Line.close),
         "the TLS handshake failed: TLSV1_ALERT_INTERNAL_ERROR",
         True,
     ),
-    "a hang-up": (at_once(Line.close), BROKEN, True),
+    "a hang-up": (steps(Line.close), BROKEN, True),
 }
 
 
@@ -212,7 +211,7 @@ def refusing_after_the_handshake(context: ssl.SSLContext) -> Script:
     async def script(line: Line) -> None:
         with suppress(ssl.SSLError):
             await line.shake_hands(context)
-        await line.ledger.may_go_on.wait()
+        await line.server.may_go_on.wait()
 
     return script
 
@@ -275,7 +274,7 @@ async def test_it_may_say_so_before_the_document_is_there(
     authorities: Authorities,
 ) -> None:
     """Then nothing is sent, and the reason is the same."""
-    engine = Engine(1, ssl.create_default_context(cafile=authorities.trusted.path))
+    context = ssl.create_default_context(cafile=authorities.trusted.path)
     transmission = Transmission(sent=False)
 
     async def document() -> AsyncIterator[bytes]:
@@ -284,10 +283,9 @@ async def test_it_may_say_so_before_the_document_is_there(
 
     script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
     async with FailingServer(script) as server:
-        url = server.url.replace("http:", "https:")
-        request = make_request(url, "POST", transmission, content=document())
+        engine = Engine(server.url.replace("http:", "https:"), context)
         with pytest.raises(httpx.ConnectError) as caught:
-            await engine.handle_async_request(request)
+            await engine.send("POST", transmission, content=document())
         await engine.aclose()
 
     assert not transmission.sent
@@ -483,7 +481,6 @@ async def test_what_is_no_reply_is_named(data: bytes, text: str, attempts: int) 
 )
 async def test_bytes_before_the_request_are_named(data: bytes, text: str, transient: bool) -> None:
     """They cannot be its reply: nothing is sent."""
-    engine = Engine(1, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     transmission = Transmission(sent=False)
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -495,12 +492,9 @@ async def test_bytes_before_the_request_are_named(data: bytes, text: str, transi
             await asyncio.sleep(0)
         yield b"{}"
 
-    async with raw_server(speak) as url:
+    async with engine_at(speak) as engine:
         with pytest.raises(httpx.ConnectError) as caught:
-            await engine.handle_async_request(
-                make_request(url, "POST", transmission, content=document())
-            )
-        await engine.aclose()
+            await engine.send("POST", transmission, content=document())
 
     assert not transmission.sent
     assert reason_of(caught.value, PLAIN) == _reason(text, transient=transient)

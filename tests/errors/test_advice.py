@@ -10,7 +10,7 @@ from gateway_sdk import GatewaySession, RetryPolicy, errors
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 from tests.support.calls import CALLS
-from tests.support.raw_server import OK, raw_server, serve_always
+from tests.support.raw_server import OK, Server, raw_server
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
 READ, IDEMPOTENT, ONCE = Repeatability
@@ -168,7 +168,7 @@ REPLIES: dict[str, tuple[bytes, str, RetryPolicy, Advice]] = {
 async def test_after_a_reply(reply: bytes, name: str, policy: RetryPolicy, advice: Advice) -> None:
     """The outcome and the policy decide together with the error."""
     async with (
-        raw_server(serve_always(reply)) as url,
+        raw_server(Server(reply).handle) as url,
         GatewaySession(url, access_token="t", tenant_id="acme", retry=policy) as gateway,
     ):
         with pytest.raises(GatewayError) as caught:

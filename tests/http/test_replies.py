@@ -33,7 +33,7 @@ from gateway_sdk.operations import OPERATIONS
 from tests.http.replying import JSON, read, replying
 from tests.interface_table import COUNTRY
 from tests.support.calls import CALLS
-from tests.support.raw_server import raw_server, serve_always
+from tests.support.raw_server import Server, raw_server
 from tests.support.secrecy import CANARY, texts_of
 
 OPEN = [operation.name for operation in OPERATIONS if operation.reply is Any]
@@ -296,7 +296,7 @@ async def test_a_call_lets_others_run_while_its_reply_expands(at_once: bool) -> 
     """The event loop turns between two parts of the work, also if all came with the head."""
     body = gzip.compress(b'"%b"' % (b"1" * 2**22))
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
-    async with raw_server(serve_always(head.encode() + body)) as url:
+    async with raw_server(Server(head.encode() + body).handle) as url:
         gateway = (
             GatewaySession(url, access_token="t")
             if at_once

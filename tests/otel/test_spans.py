@@ -24,8 +24,7 @@ from tests.otel.telemetry import (
     trace_of,
     traceparent_of,
 )
-from tests.support.calls import CALLS
-from tests.support.deadlines import pass_deadlines
+from tests.support.calls import CALLS, pass_deadlines
 
 
 class Renewing:

@@ -11,7 +11,6 @@ from tests.real import forward_proxies
 from tests.real.load import MIX, PACE, check, disturb_under_load, lost, open_session, violations
 from tests.real.upstream import serving_upstream
 from tests.support.certificates import Authority
-from tests.support.proxies import server_context
 from tests.support.witness import Witness
 
 HOST: Final = "127.0.0.1"
@@ -28,7 +27,7 @@ def certified(scheme: str, folder: Path) -> tuple[ssl.SSLContext | None, dict[st
     if scheme == "http":
         return None, {}
     authority = Authority(folder, "authority")
-    return server_context(authority, HOST), {"verify": authority.path}
+    return authority.server(HOST), {"verify": authority.path}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

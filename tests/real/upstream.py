@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.real.ledger import ARRIVED, BUSY, CALL, CONNECTION, EXECUTED, Ledger
 from tests.real.programs import until
-from tests.support.proxies import serving
+from tests.support.raw_server import serving
 
 _WORK: Final = 0.005
 """Seconds between executing and answering."""

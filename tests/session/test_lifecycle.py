@@ -24,8 +24,7 @@ from gateway_sdk._call import shared_state
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.public import make_transport
 from gateway_sdk._transport.transmission import Transport
-from tests.support.calls import CALLS
-from tests.support.deadlines import pass_deadlines
+from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
 

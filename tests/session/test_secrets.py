@@ -21,10 +21,9 @@ from gateway_sdk import (
     Reply,
     errors,
 )
-from tests.support.calls import CALLS
-from tests.support.deadlines import pass_deadlines
-from tests.support.proxies import Proxy, serving
-from tests.support.raw_server import OK, Handler, raw_server, read_request
+from tests.support.calls import CALLS, pass_deadlines
+from tests.support.proxies import Proxy
+from tests.support.raw_server import OK, Handler, raw_server, read_request, serving
 from tests.support.secrecy import CANARY, logged, texts_of
 from tests.support.secret_calls import (
     SECRET_CALLS,

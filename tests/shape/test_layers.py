@@ -44,7 +44,7 @@ FOREIGN = {
     "httptools": {"_transport"},
     "authlib": {"auth"},
     "opentelemetry": {"otel"},
-    "h11": {"_transport", "auth"},
+    "h11": {"auth"},
     "keyring": {"auth"},
     "procrastinate": {"fleet"},
     "psycopg": {"fleet"},

@@ -21,7 +21,7 @@ FILES = {
     "_transport/connection.py",
     "_transport/engine.py",
     "_transport/exchange.py",
-    "_transport/interception.py",
+    "_transport/custom.py",
     "_transport/pool.py",
     "_transport/reply_reader.py",
     "_transport/transmission.py",

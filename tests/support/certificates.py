@@ -1,12 +1,18 @@
-"""Certificates for this machine, from an authority of a test's own."""
+"""Certificates of servers and clients, from an authority of a test's own."""
 
 import ipaddress
+import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.support.secrecy import CANARY
+
+PASSWORD: Final = f"{CANARY}-password"
 
 
 class Authority:
@@ -56,6 +62,23 @@ class Authority:
         )
         return files
 
+    def server(self, host: str, *, expired: bool = False) -> ssl.SSLContext:
+        """Return the context of a server that shows a certificate for a host."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*self.certify(host, expired=expired))
+        return context
+
+    def demanding(self, host: str = "127.0.0.1") -> ssl.SSLContext:
+        """Return the context of a server that takes only clients with a certificate."""
+        context = self.server(host)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(self.path)
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        """Return the context of a client that trusts this authority."""
+        return ssl.create_default_context(cafile=self.path)
+
 
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, expired: bool = False
@@ -85,3 +108,32 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+
+
+class Papers:
+    """A client's certificate and key, in each form in which people keep them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority(folder, "tests")
+        self.certificate, self.key = self.authority.certify("client.test")
+        self.both = folder / "both.pem"
+        self.both.write_bytes(self.certificate.read_bytes() + self.key.read_bytes())
+        self.locked = folder / f"{CANARY}-locked.key"
+        key = serialization.load_pem_private_key(self.key.read_bytes(), None)
+        self.locked.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.BestAvailableEncryption(PASSWORD.encode()),
+            )
+        )
+        self.other_key = self.authority.certify("other.test")[1]
+        self.garbage = folder / f"{CANARY}-garbage.pem"
+        self.garbage.write_text(f"-----BEGIN CERTIFICATE-----\n{CANARY}\n")
+        self.missing = folder / f"{CANARY}-missing.pem"
+        self.folder = folder
+
+    def context(self) -> ssl.SSLContext:
+        context = self.authority.client()
+        context.load_cert_chain(self.certificate, self.key)
+        return context

@@ -26,10 +26,8 @@ from gateway_sdk import (
     bulk,
 )
 from tests.support.calls import CALLS
-from tests.support.failing_line import Line
-from tests.support.failing_server import FailingServer
-from tests.support.failing_steps import others_than
-from tests.support.faults import FAULTS, WELL
+from tests.support.failing_server import FailingServer, Line
+from tests.support.failing_steps import FAULTS, WELL, others_than
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
 

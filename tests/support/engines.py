@@ -1,43 +1,61 @@
 """Requests for an engine itself, without a session, and what they meet."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
-from typing import Final, cast
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
 
 import httpx
 
 from gateway_sdk._transport import engine
 from gateway_sdk._transport.public import request_of, response_of
-from gateway_sdk._transport.transmission import EXTENSION, Transmission
+from gateway_sdk._transport.transmission import Transmission
+from tests.support.raw_server import Handler, raw_server
 
 IDLE: Final = "<Engine 0 of 2 slots taken, 0 waiting"
 """How an engine with two slots begins to show itself when none is taken."""
 CHUNK: Final = bytes(65536)
+PLAIN: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For engines that need no TLS."""
 
 
-class Engine(engine.Engine, httpx.AsyncBaseTransport):
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, and tell its transmission what happened."""
-        transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
-        return response_of(await self.exchange(request_of(request, transmission)))
+class Engine(engine.Engine):
+    """An engine with two slots."""
+
+    def __init__(self, url: str, context: ssl.SSLContext = PLAIN, **options: Any) -> None:
+        super().__init__(httpx.URL(url), 2, context, **options)
+        self._url = url
+
+    async def send(
+        self,
+        method: str = "GET",
+        transmission: Transmission | None = None,
+        *,
+        content: bytes | AsyncIterator[bytes] | None = None,
+        headers: Any = None,
+        **short: float,
+    ) -> httpx.Response:
+        """Send a request with patient time-outs but for those that are given."""
+        times = {**dict.fromkeys(("connect", "read", "write", "pool"), 30.0), **short}
+        request = httpx.Request(
+            method, self._url, headers=headers, content=content, extensions={"timeout": times}
+        )
+        sent = request_of(request, transmission or Transmission(sent=False))
+        return response_of(await self.exchange(sent))
 
 
-def make_request(
-    url: str,
-    method: str = "GET",
-    transmission: Transmission | None = None,
-    *,
-    content: bytes | AsyncIterator[bytes] | None = None,
-    **short: float,
-) -> httpx.Request:
-    """Make a request with patient time-outs but for those that are given."""
-    times = {**dict.fromkeys(("connect", "read", "write", "pool"), 30.0), **short}
-    return httpx.Request(
-        method,
-        url,
-        content=content,
-        extensions={"timeout": times, **({EXTENSION: transmission} if transmission else {})},
-    )
+@asynccontextmanager
+async def engine_at(handler: Handler, **options: Any) -> AsyncIterator[Engine]:
+    """Serve connections with a handler, and make an engine for requests to it.
+
+    Whatever was done with it, both slots are free in the end.
+    """
+    async with raw_server(handler) as url:
+        engine = Engine(url, **options)
+        yield engine
+    assert IDLE in repr(engine)
+    await engine.aclose()
 
 
 async def body_of(response: httpx.Response) -> bytes:
@@ -49,36 +67,15 @@ async def body_of(response: httpx.Response) -> bytes:
 
 
 class Pieces:
-    """Gives pieces without end, or until it is told otherwise.
+    """Gives pieces without end, and counts them."""
 
-    Attributes:
-        given: How many were given.
-        closed: How often it was closed.
-        cleaned: Whether it was let do so to its end.
-        cleaning: Set when it has begun to.
-        may_end: For the test to set, if that is to take its time.
-    """
-
-    def __init__(self, *, slowly: bool = False) -> None:
-        self.given = 0
-        self.closed = 0
-        self.cleaned = False
-        self.cleaning = asyncio.Event()
-        self.may_end = asyncio.Event()
-        self._slowly = slowly
+    given = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            while True:
-                yield CHUNK
-                self.given += 1
-                await asyncio.sleep(0)
-        finally:
-            self.closed += 1
-            self.cleaning.set()
-            if self._slowly:
-                await self.may_end.wait()
-            self.cleaned = True
+        while True:
+            yield CHUNK
+            self.given += 1
+            await asyncio.sleep(0)
 
 
 class Greedy:

@@ -1,102 +1,49 @@
 """Scripts for the failing server: each fails at one step of an exchange."""
 
 import asyncio
-from collections.abc import Callable, Set as AbstractSet
-from typing import Any
+from collections.abc import Callable, Mapping, Set as AbstractSet
+from inspect import isawaitable
+from typing import Any, Final
 
-from tests.support.failing_line import Line, reply
-from tests.support.failing_server import Script
+from tests.support.failing_server import Line, Script, reply
 
-End = Callable[[Line], None]
+Act = Callable[[Line], Any]
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-
-
-async def serve(line: Line) -> None:
-    while await line.request():
-        await line.answer()
+HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
-def at_once(end: End) -> Script:
+def steps(*acts: Act) -> Script:
+    """Do one thing after the other, until one returns False: the client went away."""
+
     async def script(line: Line) -> None:
-        end(line)
+        for act in acts:
+            done = act(line)
+            if isawaitable(done):
+                done = await done
+            if done is False:
+                break
 
     return script
 
 
-def while_shaking_hands(data: bytes, end: End) -> Script:
-    """Send bytes that are no handshake to a client that begins one, and end the connection."""
-
-    async def script(line: Line) -> None:
-        await line.forget()
-        await line.send(data)
-        end(line)
-
-    return script
+def sending(data: bytes) -> Act:
+    return lambda line: line.send(data)
 
 
-def without_reading(end: End) -> Script:
-    """End the connection while a request lies unread in the kernel."""
-
-    async def script(line: Line) -> None:
-        await line.something()
-        end(line)
-
-    return script
+def waiting(number: int) -> Act:
+    """Let both ends see what has come."""
+    return lambda _: turns(number)
 
 
-def after_one_byte(end: End) -> Script:
-    """End the connection after the first byte of a request."""
-
-    async def script(line: Line) -> None:
-        if await line.one_byte():
-            end(line)
-
-    return script
+async def never_look(line: Line) -> None:
+    """Leave the connection alone; what becomes of it is the test's matter."""
+    await line.server.may_go_on.wait()
 
 
-def after_head(end: End) -> Script:
-    async def script(line: Line) -> None:
-        if await line.head():
-            end(line)
-
-    return script
-
-
-def mid_body(end: End) -> Script:
-    """End the connection when a part of a body was read."""
-
-    async def script(line: Line) -> None:
-        if await line.head():
-            await line.forget()
-            end(line)
-
-    return script
-
-
-def replying(data: bytes, end: End = Line.close) -> Script:
+def replying(data: bytes, end: Act = Line.close) -> Script:
     """Receive a request, send these bytes and end the connection."""
-
-    async def script(line: Line) -> None:
-        if await line.request():
-            await line.send(data)
-            if end is Line.reset:  # which takes with it what the client has not read
-                await turns(50)
-            end(line)
-
-    return script
-
-
-def dropping_tls(data: bytes) -> Script:
-    """Receive a request, send these bytes, and go on in clear."""
-
-    async def script(line: Line) -> None:
-        if await line.request():
-            await line.send(data)
-            line.blurt(b"HTTP/1.1 200 OK\r\n\r\n")
-            await line.swallow()
-
-    return script
+    # A reset takes with it what the client has not read.
+    return steps(Line.request, sending(data), waiting(50 if end is Line.reset else 0), end)
 
 
 def answering(status: int, more: str = "") -> Script:
@@ -105,6 +52,10 @@ def answering(status: int, more: str = "") -> Script:
             await line.answer(status, more)
 
     return script
+
+
+def answer_once(status: int = 200, more: str = "") -> Script:
+    return steps(Line.request, lambda line: line.answer(status, more))
 
 
 def answering_twice(length: int = 0, *, together: bool = True) -> Script:
@@ -121,41 +72,9 @@ def answering_twice(length: int = 0, *, together: bool = True) -> Script:
     return script
 
 
-async def never_answer(line: Line) -> None:
-    if await line.request():
-        await line.swallow()
-
-
 def never_end_of(status: int) -> Script:
-    async def script(line: Line) -> None:
-        if await line.request():
-            head = HEAD.replace(b"200 OK", b"%d -" % status)
-            await line.send(head + b"Content-Length: 20\r\n\r\n")
-            await line.swallow()
-
-    return script
-
-
-never_end = never_end_of(200)
-
-
-async def never_read(line: Line) -> None:
-    """Take in a head and nothing more."""
-    await line.head()
-    await line.ledger.may_go_on.wait()
-
-
-async def never_look(line: Line) -> None:
-    """Leave the connection alone; what becomes of it is the test's matter."""
-    await line.ledger.may_go_on.wait()
-
-
-async def refuse_early(line: Line) -> None:
-    """Answer before the body was read, and reset the connection."""
-    if await line.head():
-        await line.answer(413, "Connection: close\r\n")
-        await turns(50)
-        line.reset()
+    head = HEAD.replace(b"200 OK", b"%d -" % status) + b"Content-Length: 20\r\n\r\n"
+    return steps(Line.request, sending(head), Line.swallow)
 
 
 def dripping(start: bytes, drop: bytes) -> Script:
@@ -171,15 +90,57 @@ def dripping(start: bytes, drop: bytes) -> Script:
     return script
 
 
-def once_and_then(second: Script) -> Script:
-    """Answer a request, and go on with another script."""
+def answer_and(end: Act) -> Script:
+    """Answer one request, and do something to the idle connection."""
+    return steps(Line.request, Line.answer, waiting(2), end)
 
-    async def script(line: Line) -> None:
-        if await line.request():
-            await line.answer()
-            await second(line)
 
-    return script
+def blurt(line: Line) -> None:
+    """Answer what nobody asked."""
+    line.blurt(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+    line.close()
+
+
+serve: Final = answering(200)
+never_answer: Final = steps(Line.request, Line.swallow)
+never_end: Final = never_end_of(200)
+
+WELL: Final = "is well"
+
+FAULTS: Final[Mapping[str, Script]] = {
+    WELL: answer_once(),
+    "is slow": steps(Line.request, waiting(8), Line.answer),
+    "ends politely": answer_once(200, "Connection: close\r\n"),
+    "429": answer_once(429),
+    "401": answer_once(401),
+    "503": answer_once(503),
+    "503 and ends": answer_once(503, "Connection: close\r\n"),
+    "400": answer_once(400),
+    "takes one byte": steps(Line.one_byte, Line.reset),
+    "takes a head": steps(Line.head, Line.close),
+    "takes a head and resets": steps(Line.head, Line.reset),
+    "takes a request": replying(b""),
+    "takes a request and resets": replying(b"", Line.reset),
+    "leaves it unread": steps(Line.something, Line.close),
+    "takes a part of a body": steps(Line.head, Line.forget, Line.reset),
+    "half a status": replying(b"HTTP/1.1 2"),
+    "half a head": replying(HEAD),
+    "half a body": replying(HEAD + b"Content-Length: 9\r\n\r\n{"),
+    "silence": never_answer,
+    "silence after the head": never_end,
+    "drips": dripping(HEAD + b"X: ", b"x"),
+    "two replies": answering_twice(),
+    "closes when idle": answer_and(Line.close),
+    "resets when idle": answer_and(Line.reset),
+    "408 when idle": answer_and(blurt),
+    "closes at once": steps(Line.close),
+    "resets at once": steps(Line.reset),
+}
+
+UNSEEN: Final = frozenset(
+    {"closes when idle", "resets when idle", "408 when idle", "closes at once", "resets at once"}
+)
+"""Faults after which the server may not see what was sent to it."""
 
 
 async def turns(number: int) -> None:

@@ -2,15 +2,14 @@
 
 import asyncio
 import base64
-import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway_sdk import GatewaySession, RetryPolicy
 from tests.support.certificates import Authority
-from tests.support.raw_server import OK, Handler, read_request
+from tests.support.raw_server import Server, serving
 
 HOST: Final = "gateway.test"
 AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
@@ -19,61 +18,17 @@ BASIC: Final = b"Proxy-Authorization: Basic " + base64.b64encode(b"user:pa:ss")
 ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
-@asynccontextmanager
-async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Serve connections on a free loopback port, over TLS if a context is given."""
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        with suppress(asyncio.CancelledError, OSError, asyncio.IncompleteReadError):
-            await handler(reader, writer)
-        writer.transport.abort()
-        tasks.discard(task)
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+def certificate_of(writer: asyncio.StreamWriter) -> object:
+    """Return the certificate that a client showed; None for none."""
+    tls = writer.get_extra_info("ssl_object")
+    return tls and tls.getpeercert()
 
 
-def server_context(authority: Authority, host: str = HOST) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*authority.certify(host))
-    return context
-
-
-class Gateway:
-    """Answers every request alike.
-
-    Attributes:
-        requests: What it received.
-        peers: The certificates that its clients showed.
-        answer: What it answers: an empty object.
-        hangs_up: Whether it hangs up instead of answering.
-    """
-
-    def __init__(self) -> None:
-        self.requests: list[bytes] = []
-        self.peers: list[object] = []
-        self.answer = OK
-        self.hangs_up = False
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of a connection."""
-        tls = writer.get_extra_info("ssl_object")
-        self.peers.append(tls and tls.getpeercert())
-        while True:
-            self.requests.append(await read_request(reader))
-            if self.hangs_up:
-                return
-            writer.write(self.answer)
+class Gateway(Server):
+    @property
+    def peers(self) -> list[object]:
+        """The certificates that its clients showed."""
+        return [certificate_of(writer) for writer in self.writers]
 
 
 class Proxy:
@@ -95,8 +50,7 @@ class Proxy:
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Make a tunnel, or forward a request and what follows it."""
-        tls = writer.get_extra_info("ssl_object")
-        self.peers.append(tls and tls.getpeercert())
+        self.peers.append(certificate_of(writer))
         head = await reader.readuntil(b"\r\n\r\n")
         self.heads.append(head)
         self.asked.set()
@@ -112,7 +66,7 @@ class Proxy:
         else:
             back.write(_forwarded(head))
         try:
-            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+            await asyncio.gather(pipe(reader, back), pipe(there, writer))
         finally:
             back.transport.abort()
 
@@ -125,7 +79,7 @@ def _forwarded(head: bytes) -> bytes:
     return b"\r\n".join([b" ".join([method, path, version]), *kept])
 
 
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Pass on what comes, and the end of it."""
     while data := await reader.read(65536):
         writer.write(data)
@@ -156,7 +110,7 @@ class Place:
 async def behind_a_proxy(authority: Authority | None, *answers: bytes) -> AsyncIterator[Place]:
     """Serve a gateway, over TLS if there is an authority, and a proxy before it."""
     gateway = Gateway()
-    context = None if authority is None else server_context(authority)
+    context = None if authority is None else authority.server(HOST)
     async with serving(gateway.handle, context) as port:
         proxy = Proxy(port, *answers)
         async with serving(proxy.handle) as proxy_port:

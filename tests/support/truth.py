@@ -15,8 +15,7 @@ from gateway_sdk import (
     RetryPolicy,
 )
 from tests.support.calls import Call
-from tests.support.failing_line import Receipt
-from tests.support.failing_server import Script
+from tests.support.failing_server import Receipt, Script
 from tests.support.witness import Record, Witness, lies, may_go_on
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome

@@ -10,7 +10,7 @@ from gateway_sdk import Attempt, GatewayError, GatewaySession, Observer, Outcome
 from gateway_sdk.observer import CallInfo
 from tests.interface_table import REPEATABILITY
 from tests.support.calls import CALLS, Call
-from tests.support.failing_line import CALL, Receipt
+from tests.support.failing_server import CALL, Receipt
 
 _SUCCESS: Final = range(200, 300)
 _REFUSAL: Final = range(400, 500)

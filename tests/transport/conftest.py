@@ -1,22 +1,10 @@
 """What several tests of engines share."""
 
 import os
-import ssl
-from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.certificates import Authority
-from tests.support.engines import Engine
-from tests.support.papers import Papers
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[Engine]:
-    """An engine with two slots, closed after the test."""
-    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    yield made
-    await made.aclose()
+from tests.support.certificates import Authority, Papers
 
 
 @pytest.fixture(scope="session")

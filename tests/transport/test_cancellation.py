@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
-import ssl
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final
 
 import pytest
@@ -12,12 +13,109 @@ import pytest
 from gateway_sdk import GatewaySession, Outcome, RateLimit
 from tests.support.calls import Call
 from tests.support.certificates import Authority
-from tests.support.cutting import Cut, How, SentBytes
-from tests.support.failing_line import Line
-from tests.support.failing_server import FailingServer, Script
+from tests.support.failing_server import FailingServer, Line, Script
 from tests.support.failing_steps import HEAD, others_than, turns
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
+
+
+class How(Enum):
+    """When exactly a task is cancelled."""
+
+    AT_ONCE = "as soon as it is suspended"
+    LATE = "in the turn in which what it waited for has happened"
+    BY_TURN = "after so many turns of the event loop"
+
+
+class Cut:
+    """Runs a coroutine and cancels its task once.
+
+    Attributes:
+        done: Whether it was cancelled; else the coroutine ended before it came to that.
+        left: What *measure* returned at that moment.
+    """
+
+    def __init__(
+        self, work: Coroutine[Any, Any, Any], number: int, how: How, measure: Callable[[], int]
+    ) -> None:
+        self._work = work
+        self._number = number
+        self._how = how
+        self._measure = measure
+        self.done = False
+        self.left = 0
+
+    async def run(self) -> Any:
+        """Run, and be cancelled at the suspension of that number."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        if self._how is How.BY_TURN:
+            self._wait_and_cut(self._number)
+            return await self._work
+        return await self
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        thrown: BaseException | None = None
+        for number in range(1, 100_000):
+            try:
+                awaited = self._work.throw(thrown) if thrown else self._work.send(None)
+            except StopIteration as end:
+                return end.value
+            if number == self._number:
+                if self._how is How.LATE and awaited is not None:
+                    awaited.add_done_callback(self._cut)  # before the task's own
+                else:
+                    self._cut()
+            thrown = None
+            try:
+                yield awaited
+            except BaseException as error:  # noqa: BLE001 - it is the coroutine's
+                thrown = error
+        raise AssertionError
+
+    def _wait_and_cut(self, turns: int) -> None:
+        loop = asyncio.get_running_loop()
+        if turns:
+            loop.call_soon(self._wait_and_cut, turns - 1)
+        elif not self._task.done():
+            self._cut()
+
+    def _cut(self, _: object = None) -> None:
+        self.done = True
+        self.left = self._measure()
+        self._task.cancel()
+
+
+class SentBytes:
+    """Counts what this process hands to its sockets for a port.
+
+    Attributes:
+        port: Which.
+    """
+
+    _SENDING: Final = [name for name in ("send", "sendmsg") if hasattr(socket.socket, name)]
+    _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.port = 0
+        self._number = 0
+        for name in self._SENDING:
+            monkeypatch.setattr(socket.socket, name, self._counting(getattr(socket.socket, name)))
+
+    def __call__(self) -> int:
+        return self._number
+
+    def _counting(self, send: Callable[..., int]) -> Callable[..., int]:
+        def counting(sock: socket.socket, *args: Any) -> int:
+            number = send(sock, *args)
+            # The event loop wakes itself through a socket that has no port.
+            if sock.family in self._FAMILIES and sock.getpeername()[1] == self.port:
+                self._number += number
+            return number
+
+        return counting
+
 
 SIBLING: Final = "sibling"
 VICTIM: Final = "victim"
@@ -87,7 +185,7 @@ def attending(place: str) -> Script:
     together = PLACES[place].connections
 
     async def script(line: Line) -> None:
-        ledger = line.ledger
+        ledger = line.server
         while await line.request():
             call = line.receipts[-1].call
             if call == SIBLING:
@@ -185,36 +283,26 @@ def check(record: Record, cut: Cut, server: FailingServer, *, nothing_left: bool
         assert record.value == VICTIM
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server's context, and one of clients that trust it."""
-    authority = Authority(tmp_path_factory.mktemp("certificates"), "trusted")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.certify("127.0.0.1"))
-    return context, ssl.create_default_context(cafile=authority.path)
-
-
 @pytest.mark.posix  # what is sent is counted where Windows' loop does not send
 @pytest.mark.parametrize(("name", "how"), MOMENTS)
 async def test_a_call_can_be_cancelled_wherever_it_waits(
     monkeypatch: pytest.MonkeyPatch,
-    authority: tuple[ssl.SSLContext, ssl.SSLContext],
+    authority: Authority,
     name: str,
     how: How,
 ) -> None:
     """At each of its suspensions: its slot comes back, nothing stays, nothing is sent later."""
     place, sent = PLACES[name], SentBytes(monkeypatch)
+    tls = authority.server("127.0.0.1") if place.secure else None
     for number in itertools.count(1):
         witness = Witness()
-        async with FailingServer(
-            attending(name), tls=authority[0] if place.secure else None
-        ) as server:
+        async with FailingServer(attending(name), tls=tls) as server:
             sent.port = server.port
             async with open_session(
                 server.url,
                 witness,
                 max_connections=place.connections,
-                verify=authority[1],
+                verify=authority.path,
                 **place.options,
             ) as gateway:
                 gateway._caller.shared.sleep = slow_sleep

@@ -9,8 +9,9 @@ import pytest
 
 from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession
 from tests.support.calls import CALLS
-from tests.support.papers import PASSWORD, Papers, demanding
-from tests.support.proxies import Gateway, server_context, serving
+from tests.support.certificates import PASSWORD, Papers
+from tests.support.proxies import Gateway
+from tests.support.raw_server import serving
 from tests.support.secrecy import CANARY, texts_of
 
 Given = Callable[[Papers], dict[str, Any]]
@@ -32,7 +33,7 @@ WAYS: dict[str, Given] = {
 async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, given: Given) -> None:
     """Each form of a client certificate is shown to the gateway."""
     gateway = Gateway()
-    async with serving(gateway.handle, demanding(papers)) as port:
+    async with serving(gateway.handle, papers.authority.demanding()) as port:
         options = {"verify": papers.authority.path, **given(papers)}
         async with GatewaySession(
             f"https://127.0.0.1:{port}", access_token="t", **options
@@ -140,13 +141,6 @@ def test_a_context_has_its_own_certificate(papers: Papers) -> None:
         )
 
 
-@pytest.mark.parametrize("verify", [False, None, 0, 1, b"ca.pem", ["ca.pem"]], ids=repr)
-def test_tls_cannot_be_left_unverified(verify: Any) -> None:
-    """There is no switch for that, only a context of one's own."""
-    with pytest.raises(ConfigurationError, match="verify must be True"):
-        GatewaySession("https://gateway.test", access_token="t", verify=verify)
-
-
 @pytest.mark.parametrize("trust_env", [True, False])
 async def test_the_environment_may_name_the_authorities(
     monkeypatch: pytest.MonkeyPatch, papers: Papers, trust_env: bool
@@ -155,7 +149,7 @@ async def test_the_environment_may_name_the_authorities(
     monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))
     gateway = Gateway()
     async with (
-        serving(gateway.handle, server_context(papers.authority, "127.0.0.1")) as port,
+        serving(gateway.handle, papers.authority.server("127.0.0.1")) as port,
         GatewaySession(
             f"https://127.0.0.1:{port}",
             access_token="t",

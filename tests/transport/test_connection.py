@@ -11,9 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
-from gateway_sdk._transport.dial import LookUps
+from gateway_sdk._transport.dial import Dialler
 from gateway_sdk._transport.pool import Pool
-from gateway_sdk._transport.route import connect
 from tests.support.failing_steps import turns
 
 RESET = struct.pack("ii", 1, 0)
@@ -39,12 +38,10 @@ class Peer:
 
 
 @asynccontextmanager
-async def connected(
-    lost: Callable[[Connection], None] | None = None,
-) -> AsyncIterator[tuple[Connection, Peer]]:
+async def connected() -> AsyncIterator[tuple[Connection, Peer]]:
     """Open a connection to a socket of the test's own."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        connection = await connect("127.0.0.1", listener.getsockname()[1], LookUps(), lost)
+        connection = await Dialler("127.0.0.1", listener.getsockname()[1]).connect()
         end, _ = listener.accept()
         end.settimeout(0)
         try:
@@ -178,10 +175,10 @@ async def test_what_ended_with_its_reply_is_not_kept() -> None:
         peer.end.send(b"more than a reply")
         await turns(5)
         pool.add(connection)
-        pool.keep(connection, b"origin")
+        pool.keep(connection)
 
-        assert "0 idle" in repr(pool)
-        assert pool.take(b"origin") is None
+        assert pool.idle == 0
+        assert pool.take() is None
 
 
 async def test_systems_without_poll_are_asked_with_select(monkeypatch: pytest.MonkeyPatch) -> None:

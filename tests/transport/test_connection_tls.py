@@ -5,13 +5,12 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.dial import LookUps
-from gateway_sdk._transport.route import connect
+from gateway_sdk._transport.dial import Dialler
 from gateway_sdk._transport.tls import TlsLayer
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns
@@ -85,26 +84,24 @@ class Peer:
         return self.wrap(self.layers[-1].outgoing.read(), self.layers[:-1])
 
 
-class Papers:
+class Papers(NamedTuple):
     """The contexts of both sides."""
 
-    def __init__(self, authority: Authority) -> None:
-        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.server.load_cert_chain(*authority.certify(HOST))
-        self.client = ssl.create_default_context(cafile=authority.path)
+    server: ssl.SSLContext
+    client: ssl.SSLContext
 
 
 @pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+def papers(authority: Authority) -> Papers:
     """Certificates that both sides agree on."""
-    return Papers(Authority(tmp_path_factory.mktemp("authority"), "tests"))
+    return Papers(authority.server(HOST), authority.client())
 
 
 @asynccontextmanager
 async def secured(papers: Papers, layers: int = 1) -> AsyncIterator[tuple[Connection, Peer]]:
     """Open a connection with so many layers of TLS to a server of the test's own."""
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1], LookUps())
+        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
         end, _ = listener.accept()
         end.settimeout(0)
         peer = Peer(end)
@@ -256,7 +253,7 @@ async def test_what_is_written_during_another_handshake_follows_it(papers: Paper
 async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) -> None:
     """The server is told why, and nothing else was sent."""
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1], LookUps())
+        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
         end, _ = listener.accept()
         with end:
             end.settimeout(0)
@@ -276,7 +273,7 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) 
 async def test_a_server_that_hangs_up_in_the_handshake_is_an_error(papers: Papers) -> None:
     """It is none that has sent anything."""
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1], LookUps())
+        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
         end, _ = listener.accept()
         end.shutdown(socket.SHUT_WR)
         with end, pytest.raises(ConnectionResetError, match="handshake"):
@@ -302,7 +299,7 @@ async def test_a_server_that_ends_tls_right_after_the_handshake_is_an_error(
         await peer.raw(peer.goodbye())
 
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1], LookUps())
+        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
         end, _ = listener.accept()
         with end:
             end.settimeout(0)

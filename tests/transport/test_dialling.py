@@ -13,8 +13,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk._transport import dial as dialling
-from gateway_sdk._transport.dial import LookUps, SocketAddress, dial
-from gateway_sdk._transport.route import connect
+from gateway_sdk._transport.dial import Dialler, SocketAddress
 from tests.support.failing_steps import turns
 
 pytestmark = pytest.mark.asyncio_loop  # `Names` changes attributes of the loop
@@ -34,11 +33,10 @@ def open_sockets() -> int:
     return sum(link.startswith("socket:") for link in links)
 
 
-class Names(LookUps):
-    """Stands in for the lookup of names, and for the way to some addresses."""
+class Names:
+    """Stands in for the lookup of a name, and for the way to some addresses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__()
         self.known: list[SocketAddress] = []
         self.dead: dict[str, asyncio.Future[None]] = {}
         self.tried: list[str] = []
@@ -53,9 +51,18 @@ class Names(LookUps):
 
         monkeypatch.setattr(loop, "sock_connect", connecting)
 
-    async def addresses(self, host: str, port: int) -> Sequence[SocketAddress]:
-        await asyncio.sleep(0)
-        return self.known if host == "gateway.test" else await super().addresses(host, port)
+    def dialler(self, port: int) -> Dialler:
+        names = self
+
+        class Known(Dialler):
+            async def addresses(self) -> Sequence[SocketAddress]:
+                await asyncio.sleep(0)
+                return names.known
+
+        return Known("gateway.test", port)
+
+    async def dial(self, port: int) -> socket.socket:
+        return await self.dialler(port)._dial()
 
     def silent(self, host: str) -> asyncio.Future[None]:
         self.dead[host] = asyncio.get_running_loop().create_future()
@@ -72,7 +79,7 @@ async def test_the_first_address_that_answers_wins(names: Names) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         names.known = [address("::1", port), address("127.0.0.1", port)]
-        with await dial("gateway.test", port, names) as end:
+        with await names.dial(port) as end:
             assert end.getpeername()[0] == "127.0.0.1"
 
     assert names.tried == ["::1", "127.0.0.1"]
@@ -86,7 +93,7 @@ async def test_a_silent_address_is_overtaken(names: Names, monkeypatch: pytest.M
         port = listener.getsockname()[1]
         names.silent("::1")
         names.known = [address("::1", port), address("127.0.0.1", port)]
-        with await dial("gateway.test", port, names) as end:
+        with await names.dial(port) as end:
             assert end.getpeername()[0] == "127.0.0.1"
     await turns(3)
 
@@ -102,7 +109,7 @@ async def test_a_slow_address_is_waited_for_when_all_others_failed(
         port = listener.getsockname()[1]
         slow = names.silent("127.0.0.1")
         names.known = [address("127.0.0.1", port), address("::1", port)]
-        dialled = asyncio.create_task(dial("gateway.test", port, names))
+        dialled = asyncio.create_task(names.dial(port))
         while len(names.tried) < 2:
             await turns(1)
         await turns(5)
@@ -115,7 +122,7 @@ async def test_the_families_take_turns(names: Names) -> None:
     hosts = ["::1", "::1", "127.0.0.1", "127.0.0.1", "127.0.0.1"]
     names.known = [address(host, 1) for host in hosts]
     with pytest.raises(OSError, match="no address answers") as caught:
-        await dial("gateway.test", 1, names)
+        await names.dial(1)
 
     assert names.tried == ["::1", "127.0.0.1", "::1", "127.0.0.1", "127.0.0.1"]
     assert isinstance(caught.value.__cause__, BaseExceptionGroup)
@@ -132,7 +139,7 @@ async def test_of_two_that_answer_at_once_one_is_kept(
         port = listener.getsockname()[1]
         go_on = names.silent("127.0.0.1")
         names.known = [address("127.0.0.1", port)] * 2
-        dialled = asyncio.create_task(dial("gateway.test", port, names))
+        dialled = asyncio.create_task(names.dial(port))
         while len(names.tried) < 2:
             await turns(1)
         go_on.set_result(None)
@@ -152,7 +159,7 @@ async def test_without_a_thread_for_the_lookup_there_is_no_address(
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(socket.gaierror) as caught:
-        await dial("gateway.invalid", 80, LookUps())
+        await Dialler("gateway.invalid", 80).connect()
 
     assert caught.value.errno == socket.EAI_AGAIN
 
@@ -165,9 +172,9 @@ async def test_a_cancelled_connect_leaves_no_socket(
     before, cancelled, connected = open_sockets(), 0, 0
     with socket.create_server(("127.0.0.1", 0), backlog=500) as listener:
         port = listener.getsockname()[1]
-        for number, host in itertools.product(range(60), ("127.0.0.1", "gateway.test")):
-            names.known = [address("127.0.0.1", port)] * (2 + number % 2)
-            call = asyncio.create_task(connect(host, port, names))
+        for number, several in itertools.product(range(60), (False, True)):
+            names.known = [address("127.0.0.1", port)] * (2 + number % 2 if several else 1)
+            call = asyncio.create_task(names.dialler(port).connect())
             await turns(number // 3)
             call.cancel()
             await asyncio.wait([call])
@@ -220,18 +227,18 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 async def test_callers_that_come_together_look_up_once(server: Server) -> None:
     """And those that come a moment later; a caller that goes leaves the others their answer."""
-    names = LookUps()
-    callers = [asyncio.create_task(names.addresses("gateway.test", 1)) for _ in range(50)]
+    dialler = Dialler("gateway.test", 1)
+    callers = [asyncio.create_task(dialler.addresses()) for _ in range(50)]
     await turns(3)
     callers[0].cancel()
     server.answers.set()
 
-    done = await asyncio.gather(*callers[1:], names.addresses("gateway.test", 1))
+    done = await asyncio.gather(*callers[1:], dialler.addresses())
     assert done == [[address("127.0.0.1", 1)]] * 50
     assert callers[0].cancelled()
-    assert await names.addresses("gateway.test", 1) == done[0]
+    assert await dialler.addresses() == done[0]
     assert server.asked == 1
-    names.close()
+    dialler.close()
 
 
 async def test_an_answer_is_kept_for_a_moment(
@@ -239,50 +246,49 @@ async def test_an_answer_is_kept_for_a_moment(
 ) -> None:
     """A name may move; so may one whose addresses do not answer."""
     server.answers.set()
-    names, later = LookUps(), list[Any]()
+    dialler, later = Dialler("gateway.test", 1), list[Any]()
     monkeypatch.setattr(
         asyncio.get_running_loop(), "call_later", lambda *given: later.append(given)
     )
-    await names.addresses("gateway.test", 1)
+    await dialler.addresses()
     await turns(2)
     ((seconds, drop, *what),) = later
     assert seconds == 2.0
     with pytest.raises(ConnectionRefusedError):
-        await dial("gateway.test", 1, names)
+        await dialler.connect()
     assert server.asked == 1
-    await names.addresses("gateway.test", 1)
+    await dialler.addresses()
     assert server.asked == 2
 
     drop(*what)  # that of the first answer
-    await names.addresses("gateway.test", 1)
+    await dialler.addresses()
     assert server.asked == 2
     await turns(2)
     later[1][1](*later[1][2:])
-    await names.addresses("gateway.test", 1)
+    await dialler.addresses()
     assert server.asked == 3
-    names.close()
+    dialler.close()
 
 
 async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> None:
     """Of its own, which others do not write to; and the next caller asks again."""
     server.error = socket.gaierror(socket.EAI_NONAME, "not known")
     server.answers.set()
-    names = LookUps()
-    found = await asyncio.gather(
-        *(names.addresses("gateway.test", 1) for _ in range(2)), return_exceptions=True
-    )
+    dialler = Dialler("gateway.test", 1)
+    found = await asyncio.gather(*(dialler.addresses() for _ in range(2)), return_exceptions=True)
 
     assert [getattr(error, "errno", None) for error in found] == [socket.EAI_NONAME] * 2
     assert len({id(error) for error in (*found, server.error)}) == 3
     server.error = None
-    assert await names.addresses("gateway.test", 1)
-    names.close()
+    assert await dialler.addresses()
+    dialler.close()
 
 
 async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
     """Uploads and journals use those."""
-    names, before = LookUps(), set(threading.enumerate())  # of other tests some end meanwhile
-    asking = asyncio.create_task(names.addresses("gateway.test", 1))
+    dialler = Dialler("gateway.test", 1)
+    before = set(threading.enumerate())  # of other tests some end meanwhile
+    asking = asyncio.create_task(dialler.addresses())
     while not server.asked:
         await turns(1)
     asking.cancel()
@@ -290,4 +296,4 @@ async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
     new = [thread.name for thread in threading.enumerate() if thread not in before]
     assert new.count("gateway_sdk look-up_0") == 1
     server.answers.set()
-    names.close()
+    dialler.close()

@@ -1,61 +1,39 @@
-"""The asyncio engine over real sockets: slots, connecting, idle connections, its end."""
+"""The engine over real sockets: slots, connecting, idle connections, its end."""
 
 import asyncio
 import errno
 import os
-import ssl
+import socket
+import threading
+from collections.abc import AsyncIterator
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from gateway_sdk import GatewaySession, NotFoundError, Outcome, UploadFailedError
 from gateway_sdk._call.failure import reason_of
 from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
 from gateway_sdk._transport.transmission import Transmission
-from tests.support.engines import IDLE, Engine, body_of, make_request
-from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.calls import Renewing
+from tests.support.engines import IDLE, Engine, body_of, engine_at
+from tests.support.raw_server import OK, Server, raw_server
 
 
-class Server:
-    """Answers every request, and knows its connections.
-
-    Attributes:
-        received: The requests of each connection.
-        writers: The connections.
-    """
-
-    def __init__(self, reply: bytes = OK) -> None:
-        self.received: list[list[bytes]] = []
-        self.writers: list[asyncio.StreamWriter] = []
-        self._reply = reply
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of a connection."""
-        mine: list[bytes] = []
-        self.received.append(mine)
-        self.writers.append(writer)
-        while True:
-            mine.append(await read_request(reader))
-            writer.write(self._reply)
-
-
-async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: Engine) -> None:
+async def test_waiting_for_a_slot_ends_with_the_pool_time_out() -> None:
     """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
     transmission = Transmission(sent=False)
     server = Server(OK[:-1])
-    async with raw_server(server.handle) as url:
-        held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
+    async with engine_at(server.handle) as engine:
+        held = [await engine.send() for _ in range(2)]
         with pytest.raises(httpx.PoolTimeout):
-            await engine.handle_async_request(
-                make_request(url, transmission=transmission, pool=0.01)
-            )
+            await engine.send(transmission=transmission, pool=0.01)
         for response, writer in zip(held, server.writers, strict=True):
             writer.write(OK[-1:])
             await body_of(response)
 
     assert not transmission.sent
-    assert IDLE in repr(engine)
 
 
 class Clock:
@@ -71,11 +49,10 @@ class Clock:
 async def test_old_idle_connections_are_not_used() -> None:
     """A connection that was idle for longer than load balancers allow is let go."""
     clock, server = Clock(), Server()
-    engine = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
-    async with raw_server(server.handle) as url, engine:
+    async with engine_at(server.handle, clock=clock) as engine:
         for passed in (0.0, KEEPALIVE_EXPIRY - 1, KEEPALIVE_EXPIRY + 1):
             clock.now += passed
-            await body_of(await engine.handle_async_request(make_request(url)))
+            await body_of(await engine.send())
 
     assert [len(received) for received in server.received] == [2, 1]
 
@@ -83,14 +60,14 @@ async def test_old_idle_connections_are_not_used() -> None:
 async def test_old_idle_connections_are_cut_without_another_call() -> None:
     """The engine looks from time to time; a younger one stays, and is looked at later."""
     clock, server = Clock(), Server(OK[:-1])
-    engine = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
-    async with raw_server(server.handle) as url, engine:
-        held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
+    async with engine_at(server.handle, clock=clock) as engine:
+        held = [await engine.send() for _ in range(2)]
         for half, response in enumerate(held):
             clock.now = half * KEEPALIVE_EXPIRY / 2
             server.writers[half].write(OK[-1:])
             await body_of(response)
         assert "2 idle" in repr(engine)
+        closed = [connection.closed for connection in engine._pool._open]
         clock.now = KEEPALIVE_EXPIRY
         engine._pool._prune()
         assert "1 idle" in repr(engine)
@@ -102,24 +79,15 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
         clock.now *= 2
         engine._pool._prune()
         assert "0 idle" in repr(engine)
+        await asyncio.wait_for(asyncio.gather(*closed), 20)
         assert engine._pool._timer is None
 
 
-async def test_a_connection_serves_its_own_origin_only(engine: Engine) -> None:
-    """A request to another origin goes over another connection."""
-    servers = Server(), Server()
-    async with raw_server(servers[0].handle) as one, raw_server(servers[1].handle) as other:
-        for url in (one, other):
-            await body_of(await engine.handle_async_request(make_request(url)))
-
-    assert [len(server.received) for server in servers] == [1, 1]
-
-
-async def test_closing_cuts_what_is_open(engine: Engine) -> None:
+async def test_closing_cuts_what_is_open() -> None:
     """Idle or used: both ends are closed when it returns."""
     server = Server(OK[:-1])
-    async with raw_server(server.handle) as url:
-        response = await engine.handle_async_request(make_request(url))
+    async with engine_at(server.handle) as engine:
+        response = await engine.send()
         await engine.aclose()
         assert not engine._pool._open
         with pytest.raises(httpx.RemoteProtocolError):
@@ -132,32 +100,37 @@ async def test_closing_cuts_what_is_open(engine: Engine) -> None:
             await body_of(response)
 
 
-async def test_a_connection_that_is_lost_at_once_is_not_kept_track_of(
-    engine: Engine,
-) -> None:
-    """Nothing would ever take it away again."""
-    async with raw_server(Server().handle) as url:
-        await body_of(await engine.handle_async_request(make_request(url)))
-        (connection,) = engine._pool._open
-        connection.abort()
-        await connection.closed
-        engine._pool.add(connection)
+async def test_closing_ends_the_thread_of_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that opens many sessions keeps no threads."""
 
-    assert not engine._pool._open
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    before, engine = set(threading.enumerate()), Engine("http://gateway.test")
+    with pytest.raises(httpx.ConnectError):
+        await engine.send()
+    looking_up = [
+        thread for thread in set(threading.enumerate()) - before if "look-up" in thread.name
+    ]
+    await engine.aclose()
+    for thread in looking_up:
+        thread.join(20)
+
+    assert [thread.is_alive() for thread in looking_up] == [False]
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
-async def test_a_host_that_cannot_be(engine: Engine, host: str) -> None:
+async def test_a_host_that_cannot_be(host: str) -> None:
     """A name that cannot be looked up is no connection, whatever the system says."""
+    engine = Engine(f"http://{host.replace(' ', '-' * 70)}")
     with pytest.raises(httpx.ConnectError):
-        await engine.handle_async_request(make_request(f"http://{host.replace(' ', '-' * 70)}"))
+        await engine.send()
 
     assert IDLE in repr(engine)
 
 
-async def test_a_time_out_of_the_system_is_not_ours(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_time_out_of_the_system_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system gives up by its own clock, so the seconds of `timeout` are not named."""
 
     async def give_up(*_: object) -> None:
@@ -166,7 +139,7 @@ async def test_a_time_out_of_the_system_is_not_ours(
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", give_up)
 
     with pytest.raises(httpx.ConnectError) as caught:
-        await engine.handle_async_request(make_request("http://127.0.0.1:9", connect=30))
+        await Engine("http://127.0.0.1:9").send(connect=30)
 
     assert isinstance(caught.value.__cause__, TimeoutError)
     text = os.strerror(errno.ETIMEDOUT)
@@ -174,10 +147,10 @@ async def test_a_time_out_of_the_system_is_not_ours(
 
 
 async def test_while_the_server_is_away_one_call_at_a_time_tries(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The others wait for what becomes of it: its error is theirs, and after a success they go."""
-    route, release, tries = engine._route, asyncio.Event(), 0
+    route, release, tries = Engine("http://gateway.test")._route, asyncio.Event(), 0
     errors: list[Exception] = []
 
     async def trying(*_: object) -> str:
@@ -189,8 +162,7 @@ async def test_while_the_server_is_away_one_call_at_a_time_tries(
         return "connected"
 
     async def five() -> list[object]:
-        url = httpx.URL("http://gateway.test")
-        calls = [route.open(url, Transmission(sent=False), None) for _ in range(5)]
+        calls = [route.open(Transmission(sent=False), None) for _ in range(5)]
         opening = [asyncio.create_task(call) for call in calls]
         await asyncio.sleep(0)
         tried.append(tries)
@@ -210,3 +182,99 @@ async def test_while_the_server_is_away_one_call_at_a_time_tries(
     assert connected == [["connected"] * 5] * 2
     # Five know of nothing yet; then one tries for all five, and one more, who is successful.
     assert tried == [5, 6, 7, 16]
+
+
+# --- which connections are used again -----------------------------------------------------
+
+SIZES = [60_000, 150_000, 300_000, 2_000_000]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_an_upload_after_a_refusal_has_a_connection_of_its_own(size: int) -> None:
+    """Servers refuse before they have read an upload, and close the connection a moment later."""
+    server = Server(
+        lambda request: OK if b"Bearer token-1" in request else OK.replace(b"200", b"401")
+    )
+
+    async with (
+        raw_server(server.handle) as url,
+        GatewaySession(url, access_token=Renewing(), retry=None) as gateway,
+    ):
+        assert await gateway.aml.upload_document(bytes(size)) == {}
+
+    assert len(server.received) == (1 if size < 2**16 else 2)
+
+
+async def test_a_small_call_that_is_refused_costs_no_connection() -> None:
+    """What left in one write was read: 60 times 404 need no second TLS handshake."""
+    server = Server(OK.replace(b"200", b"404"))
+
+    async with (
+        raw_server(server.handle) as url,
+        GatewaySession(url, access_token="t", tenant_id="acme") as gateway,
+    ):
+        for number in range(60):
+            with pytest.raises(NotFoundError):
+                await gateway.customer.revise_customer("c-1", {"name": str(number)})
+
+    assert len(server.received) == 1
+
+
+async def test_no_connection_waits_for_the_first_piece_of_a_stream() -> None:
+    """A server closes a connection that is silent for too long, and the stream would be lost."""
+    server = Server()
+    connections: list[int] = []
+
+    async def stream() -> AsyncIterator[bytes]:
+        connections.append(len(server.received))
+        yield b"first"
+        await asyncio.sleep(0)
+        yield b"second"
+
+    async with raw_server(server.handle) as url, GatewaySession(url, access_token="t") as gateway:
+        await gateway.aml.upload_document(stream())
+
+    assert connections == [0]
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_stream_that_is_never_sent_is_closed(first: bool) -> None:
+    """There was no connection, so that it could have been sent again; or it failed at once."""
+    closed: list[None] = []
+
+    async def stream() -> AsyncIterator[bytes]:
+        try:
+            if not first:
+                raise LookupError
+            yield b"first"
+            yield b"second"
+        finally:
+            closed.append(None)
+
+    gateway = GatewaySession("http://127.0.0.1:1", access_token="t", retry=None)
+    async with gateway:
+        with pytest.raises(Exception, match=r"refused|LookupError") as caught:
+            await gateway.aml.upload_document(stream())
+
+    error: Any = caught.value
+    assert error.outcome is Outcome.NOT_SENT
+    assert closed == [None]
+
+
+async def test_a_system_without_a_thread_to_spare_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """A session opens without one; a file cannot be read, and nothing was sent."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    document = tmp_path / "document"
+    document.write_bytes(bytes(100_000))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        async with GatewaySession("https://127.0.0.1:1", access_token="t", retry=None) as gateway:
+            with pytest.raises(UploadFailedError, match="no thread can be started") as caught:
+                await gateway.aml.upload_document(document)
+
+    assert caught.value.outcome is Outcome.NOT_SENT

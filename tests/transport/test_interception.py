@@ -24,6 +24,7 @@ from gateway_sdk import (
     RetryPolicy,
 )
 from tests.interface_table import COUNTRY
+from tests.support.calls import Renewing
 
 BASE_URL = "https://gateway.test"
 LIST = f"{BASE_URL}/countrydata/1.0.0/listData"
@@ -105,10 +106,6 @@ async def test_the_error_of_another_call_says_nothing_about_this_one(
         if not in_hook:
             await report(reply)
         return reply
-
-    class Renewing:
-        async def token(self, rejected: object = None) -> str:
-            return "first" if rejected is None else "second"
 
     async with httpx.AsyncClient(
         transport=httpx.MockTransport(handle),

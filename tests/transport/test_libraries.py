@@ -19,7 +19,7 @@ from gateway_sdk import (
     SessionStateError,
 )
 from tests.support.calls import CALLS
-from tests.support.raw_server import raw_server, serve_always
+from tests.support.raw_server import Server, raw_server
 
 BASE_URL = "https://gateway.test"
 
@@ -172,7 +172,7 @@ async def test_a_transport_that_reads_the_reply(library: Any, encoding: str) -> 
             return response
 
     async with (
-        raw_server(serve_always(head.encode() + body)) as url,
+        raw_server(Server(head.encode() + body).handle) as url,
         session(url, transport=Reading(), timeout=2.0) as gateway,
     ):
         values = [await CALLS["spot_trading_available_balance"](gateway) for _ in range(2)]

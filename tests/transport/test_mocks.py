@@ -26,10 +26,10 @@ from gateway_sdk import (
     RateLimit,
     ReplyLostError,
 )
-from gateway_sdk._transport import interception
+from gateway_sdk._transport import custom
 from gateway_sdk._transport.exchange import Exchange
 from tests.interface_table import COUNTRY
-from tests.support.raw_server import OK, raw_server, serve_always
+from tests.support.raw_server import OK, Server, raw_server
 
 URL: Final = "https://gateway.test"
 LIST: Final = f"{URL}/countrydata/1.0.0/listData"
@@ -90,7 +90,7 @@ async def test_pytest_httpx(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> No
 async def test_vcrpy_records_and_plays(tmp_path: Path, by_engine: list[bytes]) -> None:
     """The first call reaches the server, the second is read from the cassette."""
     cassette = str(tmp_path / "cassette.yaml")
-    async with raw_server(serve_always(LISTED)) as url:
+    async with raw_server(Server(LISTED).handle) as url:
         with vcr.use_cassette(cassette):
             async with session(url) as gateway:
                 assert await gateway.country_data.list_countries() == []
@@ -154,7 +154,7 @@ async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
 
 async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[bytes]) -> None:
     """What is decided is decided at each request, also in one session."""
-    async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+    async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
         await gateway.country_data.list_countries()
         async with respx.mock() as router:
             router.post(f"{url}/countrydata/1.0.0/listData").respond(json=[COUNTRY])
@@ -175,7 +175,7 @@ async def test_tracers_do_not_change_the_engine(
     method = vars(httpx.AsyncHTTPTransport)["handle_async_request"]
     assert hasattr(method, "__wrapped__"), "the instrumentor wraps another method now"
     with caplog.at_level(logging.WARNING, "gateway_sdk"):
-        async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+        async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
             await gateway.country_data.list_countries()
 
     assert len(by_engine) == 1
@@ -214,7 +214,7 @@ async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     wraps: bool,
 ) -> None:
     """A write must not go another way because some library has replaced a method."""
-    interception._warn.cache_clear()
+    custom.warn_once.cache_clear()
     original = httpx.AsyncHTTPTransport.handle_async_request
 
     async def replaced(*given: Any) -> httpx.Response:
@@ -224,7 +224,7 @@ async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
         functools.update_wrapper(replaced, original)
     monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", replaced)
     with caplog.at_level(logging.WARNING, "gateway_sdk"):
-        async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+        async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
             for _ in range(3):
                 await gateway.country_data.list_countries()
 
@@ -239,7 +239,7 @@ async def test_something_without_a_module_is_unknown_too(
 ) -> None:
     """Any object may stand in the place of the method."""
     monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", object())
-    async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+    async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
         await gateway.country_data.list_countries()
 
     assert len(by_engine) == 1

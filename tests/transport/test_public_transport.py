@@ -22,10 +22,10 @@ from gateway_sdk import (
     RetryPolicy,
     UploadFailedError,
 )
-from gateway_sdk._transport import public
+from gateway_sdk._transport import custom, public
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
-from tests.support.raw_server import OK, raw_server, read_request, serve_always
+from tests.support.raw_server import Server, raw_server, read_request
 
 AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
@@ -78,23 +78,30 @@ async def test_what_was_sent_and_lost_is_unknown(operation: str) -> None:
 
 async def test_replies_come_as_they_do_without_a_client() -> None:
     """Connections are kept between calls; other requests of the client share them."""
-    connections = 0
-
-    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await serve_always(OK)(reader, writer)
-
-    transport = GatewayTransport()
-    async with raw_server(count) as url, httpx.AsyncClient(transport=transport) as client:
+    transport, server = GatewayTransport(), Server()
+    async with raw_server(server.handle) as url, httpx.AsyncClient(transport=transport) as client:
         gateway = session(url, client)
         for _ in range(3):
             assert await gateway.wallet.order_history(1, 1) == {}
         assert (await client.get(url)).json() == {}
         assert "1 idle" in repr(transport)
 
-    assert connections == 1
+    assert len(server.received) == 1
     assert "0 idle" in repr(transport)
+
+
+async def test_each_origin_has_its_own_connections() -> None:
+    """Nothing goes over a connection to another server."""
+    servers = Server(), Server()
+    async with (
+        raw_server(servers[0].handle) as one,
+        raw_server(servers[1].handle) as other,
+        httpx.AsyncClient(transport=GatewayTransport()) as client,
+    ):
+        for url in (one, other, one):
+            await client.get(url)
+
+    assert [[len(requests) for requests in server.received] for server in servers] == [[2], [1]]
 
 
 @pytest.mark.parametrize("error", [DeadlineExceededError, UploadFailedError])
@@ -108,7 +115,7 @@ async def test_content_that_ends_the_call_before_the_first_byte(error: type[Gate
         yield b""
 
     async with (
-        raw_server(serve_always(OK)) as url,
+        raw_server(Server().handle) as url,
         httpx.AsyncClient(transport=GatewayTransport()) as client,
     ):
         with pytest.raises(error) as caught:
@@ -202,7 +209,7 @@ async def test_a_client_that_sends_twice(first: str) -> None:
 
 def test_a_client_whose_transport_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     """If httpx renames its attribute, outcomes are unknown, which is said once."""
-    public._warn.cache_clear()
+    custom.warn_once.cache_clear()
     with caplog.at_level(logging.WARNING, "gateway_sdk"):
         for _ in range(2):
             assert not public._has_ours(cast("httpx.AsyncClient", SimpleNamespace()))
@@ -228,7 +235,7 @@ async def test_without_a_thread_the_authorities_are_loaded_in_the_loop(
     def refuse(*_: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    async with raw_server(serve_always(OK)) as url:
+    async with raw_server(Server().handle) as url:
         monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", refuse)
         async with httpx.AsyncClient(transport=GatewayTransport()) as client:
             assert (await client.get(url)).status_code == 200

@@ -6,19 +6,16 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from hypothesis import Phase, given, seed, settings, strategies as st
 
 from gateway_sdk import GatewaySession, Outcome, Repeatability
 from tests.interface_table import REPEATABILITY
-from tests.support.calls import Call
-from tests.support.deadlines import pass_deadlines
-from tests.support.failing_line import Line
-from tests.support.failing_server import FailingServer, Script
-from tests.support.failing_steps import others_than, turns
-from tests.support.faults import FAULTS, UNSEEN, WELL
+from tests.support.calls import Call, Renewing, pass_deadlines
+from tests.support.failing_server import FailingServer, Line, Script
+from tests.support.failing_steps import FAULTS, UNSEEN, WELL, others_than, turns
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
 
@@ -105,13 +102,6 @@ SEEN: Final = (
     (Outcome.NOT_SENT, "CancelledError"),
 )
 """What attempts come to in the runs of each seed, or they would prove little."""
-
-
-class Renewing:
-    """A token source that has another token when one is rejected."""
-
-    async def token(self, rejected: Any = None) -> str:
-        return "second" if rejected else "first"
 
 
 def faulty(plan: Plan) -> Script:

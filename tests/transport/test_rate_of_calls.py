@@ -25,11 +25,11 @@ from gateway_sdk import (
     operations,
 )
 from gateway_sdk._transport import engine
+from gateway_sdk._transport.dial import Route
 from gateway_sdk._transport.exchange import Exchange
-from gateway_sdk._transport.route import Route
 from gateway_sdk.rate_limit import RateLimiter
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from tests.support.calls import CALLS
+from tests.support.calls import CALLS, Renewing
 from tests.support.ports import free_port
 from tests.support.raw_server import OK
 from tests.support.virtual_time import in_virtual_time, now
@@ -77,16 +77,6 @@ WAYS: dict[str, Way] = {
     "http_client=": lambda _, gateway: {"http_client": httpx.AsyncClient(transport=gateway)},
 }
 each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-
-
-class Renewing:
-    """Has a new token whenever one was rejected."""
-
-    count = 0
-
-    async def token(self, rejected: object = None) -> str:
-        self.count += rejected is not None
-        return f"token-{self.count}"
 
 
 def session(**options: Any) -> GatewaySession:

@@ -1,5 +1,6 @@
 """Replies as httptools and our guards read them, beside h11: what is ambiguous is an error."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -7,18 +8,204 @@ import h11
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk._transport.reply_reader import LONGEST_HEAD, ReplyReader
-from tests.support.raw_replies import (
-    BOTH,
-    CHUNKED,
-    DIFFERENT,
-    DONE,
-    LOST,
-    OK,
-    REASONS,
-    SIZED,
-    Seen,
-)
+from gateway_sdk._transport.reply_reader import LONGEST_HEAD, MOST_FIELDS, ReplyReader
+
+OK: Final = b"HTTP/1.1 200 OK\r\n"
+SIZED: Final = b"Content-Length: 2\r\n\r\n{}"
+CHUNKED: Final = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a parser makes of some bytes and the end of the connection behind them.
+
+    Attributes:
+        status: 0 without a head.
+        body: What came of it.
+        whole: Whether that is all of it.
+        again: Whether the connection may be used again.
+    """
+
+    status: int
+    body: bytes = b""
+    whole: bool = False
+    again: bool = False
+
+
+LOST: Final = Seen(0)
+FOLD: Final = b"X: a\r\n  b\r\n"
+EARLY: Final = b"HTTP/1.1 103 E\r\nX: y\r\n\r\n"
+CLOSING: Final = EARLY.replace(b"X: y", b"Connection: close")
+
+
+DONE: Final = Seen(200, b"{}", whole=True, again=True)
+LAST: Final = Seen(200, b"{}", whole=True)
+BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
+    "Content-Length": (OK + SIZED, DONE),
+    "a field of 90 KB": (OK + b"X: " + b"x" * 90_000 + b"\r\n" + SIZED, DONE),
+    "900 fields": (OK + b"X: x\r\n" * 900 + SIZED, DONE),
+    "a reason of 90 KB": (b"HTTP/1.1 200 " + b"x" * 90_000 + b"\r\n" + SIZED, DONE),
+    "a folded field": (OK + FOLD + SIZED, DONE),
+    "a field folded twice": (OK + b"X: a\r\n \r\n\tb\r\n" + SIZED, DONE),
+    "a folded length": (OK + b"Content-Length:\r\n 2\r\n\r\n{}", DONE),
+    "a fold before chunks": (
+        CHUNKED.replace(b"Tr", FOLD + b"Tr", 1) + b"2\r\n{}\r\n0\r\n\r\n",
+        DONE,
+    ),
+    "a fold in an interim reply": (
+        EARLY.replace(b"\r\n\r\n", b"\r\n z\r\n\r\n") + OK + SIZED,
+        DONE,
+    ),
+    "a fold and 204": (b"HTTP/1.1 204 -\r\n" + FOLD + b"\r\n", Seen(204, whole=True, again=True)),
+    "a fold and bytes behind 204": (b"HTTP/1.1 204 -\r\n" + FOLD + b"\r\nH", Seen(204, whole=True)),
+    "a fold and no length": (OK + FOLD + b"\r\n{}", LAST),
+    "a fold in a head cut": (OK + FOLD + b"X: y\r\n", LOST),
+    "a fold and no colon": (OK + FOLD + b"X\r\n" + SIZED, LOST),
+    "a fold and NUL": (OK + FOLD + b"X: \0\r\n" + SIZED, LOST),
+    "a fold and 101": (b"HTTP/1.1 101 -\r\nUpgrade: x\r\n y\r\nConnection: upgrade\r\n\r\n", LOST),
+    "one length twice": (OK + b"Content-Length: 2\r\n" + SIZED, DONE),
+    "one length in two cases": (OK + b"content-LENGTH: 2 \r\nX: y\r\n" + SIZED, DONE),
+    "a list of one length": (OK + b"Content-Length: 2, 2\r\n\r\n{}", DONE),
+    "a list of two lengths": (OK + b"Content-Length: 2, 3\r\n\r\n{}", LOST),
+    "no reason": (b"HTTP/1.1 200\r\n" + SIZED, DONE),
+    "an empty field": (OK + b"X:\r\nY: \r\n" + SIZED, DONE),
+    "a field in Latin-1": (OK + b"X: \xe9\r\n" + SIZED, DONE),
+    "a length with zeros": (OK + b"Content-Length: 02\r\n\r\n{}", DONE),
+    "chunks": (CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", DONE),
+    "a chunk extension": (CHUNKED + b'2;a="b;c"\r\n{}\r\n0\r\n\r\n', DONE),
+    "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\nX: 1\r\n\r\n", DONE),
+    "Chunked": (CHUNKED.replace(b"chunked", b"Chunked") + b"2\r\n{}\r\n0\r\n\r\n", DONE),
+    "interim replies": (
+        b"HTTP/1.1 100 C\r\nX: y\r\n\r\nHTTP/1.1 103 E\r\nContent-Length: 9\r\n\r\n" + OK + SIZED,
+        DONE,
+    ),
+    "an offer of an upgrade": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n" + SIZED, DONE),
+    "204": (b"HTTP/1.1 204 -\r\n\r\n", Seen(204, whole=True, again=True)),
+    "204 with a length": (
+        b"HTTP/1.1 204 -\r\nContent-Length: 9\r\n\r\n",
+        Seen(204, whole=True, again=True),
+    ),
+    "304 with a length": (
+        b"HTTP/1.1 304 -\r\nContent-Length: 9\r\n\r\n",
+        Seen(304, whole=True, again=True),
+    ),
+    "205 with a body": (b"HTTP/1.1 205 -\r\n" + SIZED, Seen(205, b"{}", whole=True, again=True)),
+    "600": (b"HTTP/1.1 600 -\r\n" + SIZED, Seen(600, b"{}", whole=True, again=True)),
+    "to the end": (OK + b"\r\n{}", LAST),
+    "HTTP/1.0 to its end": (b"HTTP/1.0 200 OK\r\n\r\n{}", LAST),
+    "HTTP/1.0": (b"HTTP/1.0 200 OK\r\n" + SIZED, LAST),
+    "chunks in HTTP/1.0 that stays": (
+        CHUNKED.replace(b"1.1 200 OK", b"1.0 200 OK\r\nConnection: keep-alive")
+        + b"2\r\n{}\r\n0\r\n\r\n",
+        LAST,
+    ),
+    "Connection: close": (OK + b"Connection: x, CLOSE\r\n" + SIZED, LAST),
+    "a second reply": (OK + SIZED + OK + SIZED, LAST),
+    "a byte behind it": (OK + SIZED + b"H", LAST),
+    "a reply behind 304": (b"HTTP/1.1 304 -\r\n\r\n" + OK + SIZED, Seen(304, whole=True)),
+    "a body cut": (OK + b"Content-Length: 3\r\n\r\n{}", Seen(200, b"{}")),
+    "a chunk cut": (CHUNKED + b"3\r\n{}", Seen(200, b"{}")),
+    "no last chunk": (CHUNKED + b"2\r\n{}\r\n", Seen(200, b"{}")),
+    "a chunk that is too long": (CHUNKED + b"2\r\n{}}\r\n0\r\n\r\n", Seen(200, b"{}")),
+    "a chunk of size 0x2": (CHUNKED + b"0x2\r\n{}\r\n0\r\n\r\n", Seen(200)),
+    "nothing": (b"", LOST),
+    "a head cut": (OK + b"X: y\r\n", LOST),
+    "another protocol": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", LOST),
+    "101": (b"HTTP/1.1 101 -\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", LOST),
+    "ICY": (b"ICY 200 OK\r\n" + SIZED, LOST),
+    "two lengths": (OK + b"Content-Length: 3\r\n" + SIZED, LOST),
+    "an empty length": (OK + b"Content-Length:\r\n\r\n{}", LOST),
+    "a negative length": (OK + b"Content-Length: -2\r\n\r\n{}", LOST),
+    "a length with a sign": (OK + b"Content-Length: +2\r\n\r\n{}", LOST),
+    "a length with a blank": (OK + b"Content-Length: 2 2\r\n\r\n{}", LOST),
+    "a length of 1_0": (OK + b"Content-Length: 1_0\r\n\r\n0123456789", LOST),
+    "gzip, chunked": (CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n", LOST),
+    "identity": (CHUNKED.replace(b"chunked", b"identity") + b"{}", LOST),
+    "gzip and chunked": (OK + b"Transfer-Encoding: gzip\r\n" + CHUNKED[len(OK) :] + b"0", LOST),
+    "chunked twice": (OK + b"Transfer-Encoding: chunked\r\n" + CHUNKED[len(OK) :] + b"0", LOST),
+    "a blank before the colon": (OK + b"Content-Length : 2\r\n\r\n{}", LOST),
+    "no colon": (OK + b"X\r\n" + SIZED, LOST),
+    "no name": (OK + b": x\r\n" + SIZED, LOST),
+    "a fold in the first field": (OK + b" X: y\r\n" + SIZED, LOST),
+    "NUL in a value": (OK + b"X: a\0b\r\n" + SIZED, LOST),
+    "CR in a value": (OK + b"X: a\rb\r\n" + SIZED, LOST),
+    "a status of 2 digits": (b"HTTP/1.1 20 OK\r\n" + SIZED, LOST),
+    "a status of 4 digits": (b"HTTP/1.1 2000 OK\r\n" + SIZED, LOST),
+    "status 000": (b"HTTP/1.1 000 OK\r\n" + SIZED, LOST),
+    "status 099": (b"HTTP/1.1 099 OK\r\n" + SIZED, LOST),
+    "a head without end": (OK + b"X: " + b"x" * LONGEST_HEAD, LOST),
+    "interim replies without end": (b"HTTP/1.1 100 -\r\n\r\n" * 8_000, LOST),
+}
+"""What our reader and h11 both make of it."""
+
+DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
+    # What h11 reads and we do not: each can be read in two ways, and is obsolete or forbidden.
+    "bare LF": (OK + b"X: y\n" + SIZED, LOST, DONE),
+    "bare LF everywhere": ((OK + SIZED).replace(b"\r", b""), LOST, DONE),
+    "a length and chunks": (
+        OK + b"Content-Length: 2\r\n" + CHUNKED[len(OK) :] + b"2\r\n{}\r\n0\r\n\r\n",
+        LOST,
+        DONE,
+    ),
+    "a length of 20 digits": (
+        OK + b"Content-Length: 99999999999999999999\r\n\r\n{}",
+        LOST,
+        Seen(200, b"{}"),
+    ),
+    "a chunk of 68 bits": (CHUNKED + b"fffffffffffffffff\r\n{}", Seen(200), Seen(200, b"{}")),
+    "a blank behind a chunk's size": (CHUNKED + b"2 \r\n{}\r\n0\r\n\r\n", Seen(200), DONE),
+    "a length among trailers": (
+        CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n",
+        Seen(200, b"{}"),
+        DONE,
+    ),
+    "an encoding among trailers": (
+        CHUNKED + b"2\r\n{}\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n",
+        DONE,
+        Seen(200, b"{}"),
+    ),
+    "a reason of 200 KB": (b"HTTP/1.1 200 " + b"x" * 200_000 + b"\r\n" + SIZED, LOST, DONE),
+    "a head of 110 KiB": (OK + b"X: " + b"x" * 110 * 1024 + b"\r\n" + SIZED, LOST, DONE),
+    "a control character in a value": (OK + b"X: a\x01b\r\n" + SIZED, LOST, DONE),
+    "HTTP/1.2": (b"HTTP/1.2 200 OK\r\n" + SIZED, LOST, DONE),
+    "HTTP/2": (b"HTTP/2.0 200 OK\r\n" + SIZED, LOST, DONE),
+    "HTTP/0.9": (b"HTTP/0.9 200 OK\r\n" + SIZED, LOST, LAST),
+    "thousands of fields": (OK + b"X: y\r\n" * MOST_FIELDS + SIZED, LOST, DONE),
+    # What we read and h11 does not: none of it can be read in two ways.
+    "blank lines before it": (b"\r\n\r\n" + OK + SIZED, DONE, LOST),
+    "NUL in the reason": (OK.replace(b"OK", b"O\0K") + SIZED, DONE, LOST),
+    # What both read, and only one uses the connection again.
+    "HTTP/1.0 that stays": (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n" + SIZED, DONE, LAST),
+    "blank lines behind it": (OK + SIZED + b"\r\n", DONE, LAST),
+    "an interim reply that closes": (CLOSING + OK + SIZED, LAST, DONE),
+    "two interim replies that close": (CLOSING * 2 + OK + SIZED, LAST, DONE),
+    "one that closes before a folded field": (CLOSING + OK + FOLD + SIZED, LAST, DONE),
+    "one that closes among others": (EARLY + CLOSING + EARLY + OK + SIZED, LAST, DONE),
+    "one that closes before chunks": (
+        CLOSING + CHUNKED + b"2\r\n{}\r\n0\r\n\r\n",
+        LAST,
+        DONE,
+    ),
+}
+"""What each makes of it: ours, h11."""
+
+
+REASONS: Final[dict[bytes, str]] = {
+    b"\0\0\x12\x04\0\0\0\0\0" + bytes(18): "it speaks HTTP/2 only",
+    b"\0\0\x08\x07\0\0\0\0\0" + bytes(8): "it speaks HTTP/2 only",
+    b"220 mail.test ESMTP\r\n": "it sent bytes that are no HTTP",
+    OK + b"X: y\r\n" * (MOST_FIELDS + 2) + b"\r\n": (
+        "its reply has too many header fields, or too long ones"
+    ),
+    OK + b"X: " + b"x" * LONGEST_HEAD: "its reply has a head or a line without end",
+    OK + b"X\r\n": "its reply is not HTTP/1.1 (Invalid header token)",
+    OK + FOLD + b"X\r\n" + SIZED: "its reply is not HTTP/1.1 (Invalid header token)",
+    b"HTTP/2.0 200 OK\r\n" + SIZED: "its reply is not HTTP/1.1 (another version)",
+    b"HTTP/1.1 101 -\r\n\r\n": "it switched to another protocol (101)",
+    OK
+    + b"Transfer-Encoding: gzip\r\n\r\n": "its reply has a transfer coding that was not asked for",
+    b"": "it closed the connection",
+}
 
 
 def ours(data: bytes, *cuts: int, cleanly: bool = True) -> Seen:

@@ -29,7 +29,7 @@ async def test_a_free_gate_is_passed_without_waiting() -> None:
     else:
         raise AssertionError
 
-    assert repr(gate) == "1 of 1 slots taken, 0 waiting"
+    assert (gate.free, gate.waiting) == (0, 0)
 
 
 async def test_waiters_are_let_in_first_come_first_served() -> None:
@@ -45,7 +45,7 @@ async def test_waiters_are_let_in_first_come_first_served() -> None:
     await gate.pass_in()
     tasks = [asyncio.create_task(pass_through(number)) for number in range(5)]
     await asyncio.sleep(0)
-    assert repr(gate) == "1 of 1 slots taken, 5 waiting"
+    assert (gate.free, gate.waiting) == (0, 5)
     gate.leave()
     await asyncio.gather(*tasks)
 

@@ -8,7 +8,8 @@ import pytest
 from gateway_sdk import Advice, ConnectionFailedError, GatewaySession, Outcome
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
-from tests.support.proxies import HOST, Gateway, server_context, serving
+from tests.support.proxies import HOST, Gateway, pipe
+from tests.support.raw_server import serving
 
 ANY_IPV4: Final = b"\1" + bytes(4) + b"\0\0"
 DONE: Final = b"\5\0\0" + ANY_IPV4
@@ -55,17 +56,11 @@ class Socks:
         writer.write(self._answer[-2:])
         if self._port:
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
-            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+            await asyncio.gather(pipe(reader, back), pipe(there, writer))
 
     async def _take(self, reader: asyncio.StreamReader, skipped: int) -> bytes:
         await reader.readexactly(skipped)
         return await reader.readexactly((await reader.readexactly(1))[0])
-
-
-async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-    writer.transport.abort()
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
@@ -76,7 +71,7 @@ async def test_a_call_through_a_socks_proxy(
 ) -> None:
     """The proxy looks the name up; what it is told stays with it."""
     gateway = Gateway()
-    async with serving(gateway.handle, server_context(authority) if is_secure else None) as port:
+    async with serving(gateway.handle, authority.server(HOST) if is_secure else None) as port:
         proxy = Socks(port, method=2 if userinfo else 0)
         async with (
             serving(proxy.handle) as proxy_port,

@@ -1,21 +1,30 @@
 """What is said of a call, and what a server that fails at each step really received."""
 
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, Final
+
 import pytest
 
-from tests.support.failing_line import Line
-from tests.support.failing_server import FailingServer
+from gateway_sdk import Outcome
+from tests.support.calls import Call, pass_deadlines
+from tests.support.failing_server import FailingServer, Line, Script, reply
 from tests.support.failing_steps import (
     HEAD,
-    after_head,
-    after_one_byte,
     answering,
-    at_once,
+    answering_twice,
+    dripping,
     never_answer,
     never_end,
     never_end_of,
+    never_look,
     replying,
     serve,
-    without_reading,
+    steps,
+    turns,
+    waiting,
 )
 from tests.support.truth import (
     APPLIED,
@@ -28,11 +37,15 @@ from tests.support.truth import (
     UNKNOWN,
     UNREACHABLE,
     WRITES_AND_READS,
+    End,
     Step,
     check,
+    end_of,
     make,
+    open_session,
     short,
 )
+from tests.support.witness import Witness, lies, may_go_on
 
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 NINE = b"Content-Length: 9\r\n\r\n{"
@@ -42,14 +55,14 @@ HEAD_COMES = 0.3
 """Seconds to read: the head must come within them, on a busy machine too."""
 
 STEPS = {
-    "resets on accept": Step(at_once(Line.reset), (LOST, UNREACHABLE), None),
-    "closes on accept": Step(at_once(Line.close), (LOST, UNREACHABLE), None),
-    "closes before reading": Step(without_reading(Line.close)),
-    "resets before reading": Step(without_reading(Line.reset)),
-    "closes after one byte": Step(after_one_byte(Line.close)),
-    "resets after one byte": Step(after_one_byte(Line.reset)),
-    "closes after the head": Step(after_head(Line.close)),
-    "resets after the head": Step(after_head(Line.reset)),
+    "resets on accept": Step(steps(Line.reset), (LOST, UNREACHABLE), None),
+    "closes on accept": Step(steps(Line.close), (LOST, UNREACHABLE), None),
+    "closes before reading": Step(steps(Line.something, Line.close)),
+    "resets before reading": Step(steps(Line.something, Line.reset)),
+    "closes after one byte": Step(steps(Line.one_byte, Line.close)),
+    "resets after one byte": Step(steps(Line.one_byte, Line.reset)),
+    "closes after the head": Step(steps(Line.head, Line.close)),
+    "resets after the head": Step(steps(Line.head, Line.reset)),
     "closes after the body": Step(replying(b"")),
     "resets after the body": Step(replying(b"", Line.reset)),
     "blank lines": Step(replying(b"\r\n\r\n")),
@@ -111,3 +124,292 @@ async def test_what_is_said_is_what_came(name: str, operation: str, policy: str)
         record = await make(server.url, operation, retry=retry, timeout=step.times)
 
     check(record, step, server.receipts, retry)
+
+
+EAGER: Final[Any] = getattr(asyncio, "eager_task_factory", None)
+"""Since Python 3.12."""
+
+
+def debugging() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_debug(enabled=True)
+    return loop
+
+
+def eager() -> asyncio.AbstractEventLoop:
+    """Make an event loop whose tasks begin at once."""
+    loop = asyncio.new_event_loop()
+    loop.set_task_factory(EAGER)
+    return loop
+
+
+def on_uvloop() -> asyncio.AbstractEventLoop:
+    loop: asyncio.AbstractEventLoop = pytest.importorskip("uvloop").new_event_loop()
+    return loop
+
+
+LOOPS: Final = [debugging, on_uvloop, *([eager] if EAGER else [])]
+
+
+@pytest.mark.parametrize("operation", ["create_customer", "order_history"])
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_is_said_is_what_came_on_every_loop(
+    loop: Callable[[], asyncio.AbstractEventLoop], name: str, operation: str
+) -> None:
+    """The table of failures holds whatever runs it."""
+    step = STEPS[name]
+
+    async def scenario() -> None:
+        async with FailingServer(step.script) as server:
+            record = await make(server.url, operation, retry=None, timeout=step.times)
+        check(record, step, server.receipts, None)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(scenario())
+
+
+# --- where nobody answers ----------------------------------------------------------------
+
+NOWHERE = {
+    "closed_port": Step(serve, (UNREACHABLE,)),
+    "full_port": Step(serve, (UNREACHABLE,), times=short(connect=0.1)),
+    "unknown_name": Step(serve, (UNREACHABLE,), passes=False),
+}
+
+
+@pytest.fixture
+def closed_port() -> Iterator[str]:
+    """The address of a port that is taken, and where nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.fixture
+def full_port() -> Iterator[str]:
+    """The address of a port with more waiting connections than it takes."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def unknown_name(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a name that nobody knows, here without asking anybody."""
+
+    def unknown(*_: Any, **__: Any) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    return "https://no-such-name.invalid"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("operation", WRITES_AND_READS)
+@pytest.mark.parametrize("where", NOWHERE)
+async def test_where_nobody_answers_nothing_is_sent(
+    request: pytest.FixtureRequest, where: str, operation: str, policy: str
+) -> None:
+    """A connection that does not come about is tried for again, unless that cannot help."""
+    url, retry = request.getfixturevalue(where), POLICIES[policy]
+    record = await make(url, operation, retry=retry, timeout=NOWHERE[where].times)
+
+    check(record, NOWHERE[where], [], retry)
+    assert len(record.attempts) == (3 if retry and NOWHERE[where].passes else 1)
+    assert record.sent == 0
+
+
+# --- what is long on the way -------------------------------------------------------------
+
+SCAN: Final = bytes(20_000_000)
+
+UPLOADS: Final[dict[str, Call]] = {
+    "upload_document": lambda gateway: gateway.aml.upload_document(SCAN),
+    "update_document": lambda gateway: gateway.aml.update_document("d-1", SCAN),
+}
+
+SLOW_STEPS = {
+    "never reads": Step(steps(Line.head, never_look), (TIMED_OUT,), times=short(write=0.1)),
+    "closes after the head": Step(steps(Line.head, Line.close)),
+    "resets after the head": Step(steps(Line.head, Line.reset)),
+    "closes in the body": Step(steps(Line.head, Line.forget, Line.close)),
+    "resets in the body": Step(steps(Line.head, Line.forget, Line.reset)),
+    # The reset may overtake the answer.
+    "refuses early and resets": Step(
+        steps(
+            Line.head,
+            lambda line: line.answer(413, "Connection: close\r\n"),
+            waiting(50),
+            Line.reset,
+        ),
+        (("StatusError", REFUSED), LOST),
+    ),
+    "all is well": Step(serve, (DONE,)),
+}
+
+DRIPS: Final[dict[str, tuple[Script, End]]] = {
+    "a head": (dripping(b"HTTP/1.1 200 OK\r\n", b"X: x\r\n"), ("DeadlineExceededError", UNKNOWN)),
+    "a header line": (dripping(HEAD + b"X: ", b"x"), ("DeadlineExceededError", UNKNOWN)),
+    "1xx replies": (
+        dripping(b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+        ("DeadlineExceededError", UNKNOWN),
+    ),
+    "a body": (
+        dripping(HEAD + b"Content-Length: 100000\r\n\r\n", b" "),
+        ("DeadlineExceededError", APPLIED),
+    ),
+    "chunks": (
+        dripping(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        ("DeadlineExceededError", APPLIED),
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("operation", UPLOADS)
+@pytest.mark.parametrize("name", SLOW_STEPS)
+async def test_what_is_said_of_an_upload_is_what_came(
+    name: str, operation: str, policy: str
+) -> None:
+    """Wherever a server fails while a body is sent to it, the session says what is true."""
+    step, retry, how = SLOW_STEPS[name], POLICIES[policy], UPLOADS[operation]
+    async with FailingServer(step.script) as server:
+        record = await make(server.url, operation, how, retry=retry, timeout=step.times)
+
+    check(record, step, server.receipts, retry)
+
+
+@pytest.mark.parametrize("operation", WRITES_AND_READS)
+@pytest.mark.parametrize("what", DRIPS)
+async def test_a_deadline_ends_what_drips(what: str, operation: str) -> None:
+    """A reply that never ends and never pauses is cut by the deadline, and not asked for again."""
+    script, end = DRIPS[what]
+    witness = Witness()
+    async with (
+        FailingServer(script) as server,
+        open_session(server.url, witness) as gateway,
+    ):
+        call = asyncio.create_task(witness.call(gateway, operation))
+        await server.until(lambda: any(line.sends > 20 for line in server.lines))
+        pass_deadlines(gateway)
+        record = await call
+        await server.until(lambda: not any(line.open for line in server.lines))
+
+    assert end_of(record) == end
+    assert lies(record, server.receipts) == []
+    assert len(server.receipts) == len(record.attempts) == 1
+
+
+# --- over a connection that was used before ----------------------------------------------
+
+
+def ask_to_leave(line: Line) -> None:
+    """Answer what nobody asked, as a server does that is tired of waiting, and close."""
+    line.blurt(reply(408, '"-"', "Connection: close\r\n"))
+    line.close()
+
+
+def answer_nobody(line: Line) -> None:
+    line.blurt(reply(200, '"stale"'))
+
+
+IDLE: Final[dict[str, Callable[[Line], None]]] = {
+    "closed": Line.close,
+    "reset": Line.reset,
+    "408 and closed": ask_to_leave,
+    "200": answer_nobody,
+}
+
+TWICE: Final[dict[str, Script]] = {
+    "at once": answering_twice(),
+    "one by one": answering_twice(together=False),
+    "after 64 KiB": answering_twice(2**16 - len(reply(200, " " * 65_000)) + 65_000),
+}
+
+AGAIN: Final[dict[str, Script]] = {
+    "closes before reading": steps(Line.something, Line.close),
+    "resets before reading": steps(Line.something, Line.reset),
+    "closes after one byte": steps(Line.one_byte, Line.close),
+    "resets after one byte": steps(Line.one_byte, Line.reset),
+    "closes after the head": steps(Line.head, Line.close),
+    "resets after the head": steps(Line.head, Line.reset),
+    "closes after the body": replying(b""),
+    "resets after the body": replying(b"", Line.reset),
+    "closes in the status line": replying(b"HTTP/1.1 20"),
+    "resets in a header": replying(HEAD[:-10], Line.reset),
+}
+
+
+@pytest.mark.parametrize(
+    "noticed",
+    [
+        pytest.param(True, id="seen by the loop"),
+        # wine takes a moment to hand them over.
+        pytest.param(False, id="in the kernel only", marks=pytest.mark.posix),
+    ],
+)
+@pytest.mark.parametrize("operation", WRITES_AND_READS)
+@pytest.mark.parametrize("what", IDLE)
+async def test_a_connection_that_ended_while_it_was_idle(
+    what: str, operation: str, *, noticed: bool
+) -> None:
+    """The next call goes over another connection, or says that it does not know."""
+    witness = Witness()
+    async with (
+        FailingServer(steps(Line.request, Line.answer, never_look), serve) as server,
+        open_session(server.url, witness) as gateway,
+    ):
+        await witness.call(gateway, operation, "first")
+        IDLE[what](server.lines[0])
+        if noticed:
+            await turns(5)
+        record = await witness.call(gateway, operation, "second")
+
+    ends = (DONE,) if noticed else (DONE, LOST)
+    check(record, Step(serve, ends, None), server.of("second"), POLICIES["default"])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("operation", WRITES_AND_READS)
+@pytest.mark.parametrize("name", AGAIN)
+async def test_a_connection_that_ends_with_its_second_request(
+    name: str, operation: str, policy: str
+) -> None:
+    """A request that went over a used connection may have been received, and came once."""
+    witness = Witness()
+    async with (
+        FailingServer(steps(Line.request, Line.answer, AGAIN[name]), serve) as server,
+        open_session(server.url, witness, retry=POLICIES[policy]) as gateway,
+    ):
+        await witness.call(gateway, operation, "first")
+        record = await witness.call(gateway, operation, "second")
+
+    first, *others = record.attempts
+    again = POLICIES[policy] is not None and may_go_on(first, operation)
+    assert first.outcome is Outcome.UNKNOWN
+    assert [attempt.outcome for attempt in others] == [Outcome.APPLIED] * again
+    assert end_of(record) == (DONE if again else LOST)
+    assert lies(record, server.receipts[1:]) == []
+    assert len(server.receipts) == 1 + record.sent
+
+
+@pytest.mark.parametrize("operation", WRITES_AND_READS)
+@pytest.mark.parametrize("what", TWICE)
+async def test_a_second_reply_is_nobodys(what: str, operation: str) -> None:
+    """What comes behind a reply is not taken for the reply to the next request."""
+    witness = Witness()
+    async with (
+        FailingServer(TWICE[what], serve) as server,
+        open_session(server.url, witness) as gateway,
+    ):
+        assert end_of(await witness.call(gateway, operation, "1")) == DONE
+        record = await witness.call(gateway, operation, "2")
+
+    assert lies(record, server.of("2")) == []
+    assert end_of(record) == DONE
+    assert len(server.lines) == 2

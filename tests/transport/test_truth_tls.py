@@ -1,23 +1,13 @@
 """What is said of calls over TLS, and what a server that fails at each step received."""
 
-import ssl
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.support.certificates import Authority
-from tests.support.failing_line import Line
-from tests.support.failing_server import FailingServer
-from tests.support.failing_steps import (
-    HEAD,
-    at_once,
-    dropping_tls,
-    never_look,
-    replying,
-    serve,
-    while_shaking_hands,
-)
+from tests.support.failing_server import FailingServer, Line
+from tests.support.failing_steps import HEAD, never_look, replying, sending, serve, steps
 from tests.support.truth import (
     CUT,
     LOST,
@@ -48,20 +38,12 @@ class Certified:
         trusted, unknown = Authority(folder, "trusted"), Authority(folder, "unknown")
         self.path = trusted.path
         self.contexts = {
-            "expired": _context(trusted.certify(HOST, expired=True)),
-            "of another host": _context(trusted.certify("gateway.test")),
-            "of an unknown authority": _context(unknown.certify(HOST)),
-            GOOD: _context(trusted.certify(HOST)),
-            ASKS: _context(trusted.certify(HOST)),
+            "expired": trusted.server(HOST, expired=True),
+            "of another host": trusted.server("gateway.test"),
+            "of an unknown authority": unknown.server(HOST),
+            GOOD: trusted.server(HOST),
+            ASKS: trusted.demanding(HOST),
         }
-        self.contexts[ASKS].load_verify_locations(self.path)
-        self.contexts[ASKS].verify_mode = ssl.CERT_REQUIRED
-
-
-def _context(files: tuple[Path, Path]) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*files)
-    return context
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +53,17 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
 
 
 NO_TLS: Final[dict[str, Step]] = {
-    "closes on accept": Step(at_once(Line.close), (UNREACHABLE,)),
-    "resets on accept": Step(at_once(Line.reset), (UNREACHABLE,)),
-    "closes during the handshake": Step(while_shaking_hands(b"", Line.close), (UNREACHABLE,)),
-    "resets during the handshake": Step(while_shaking_hands(b"", Line.reset), (UNREACHABLE,)),
+    "closes on accept": Step(steps(Line.close), (UNREACHABLE,)),
+    "resets on accept": Step(steps(Line.reset), (UNREACHABLE,)),
+    "closes during the handshake": Step(steps(Line.forget, Line.close), (UNREACHABLE,)),
+    "resets during the handshake": Step(steps(Line.forget, Line.reset), (UNREACHABLE,)),
     "speaks plainly": Step(
-        while_shaking_hands(b"HTTP/1.1 400 Bad Request\r\n\r\n", Line.close),
+        steps(Line.forget, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Line.close),
         (UNREACHABLE,),
         passes=False,
     ),
     "breaks off in a record": Step(
-        while_shaking_hands(b"\x16\x03\x03\x00\x7a\x02", Line.close), (UNREACHABLE,)
+        steps(Line.forget, sending(b"\x16\x03\x03\x00\x7a\x02"), Line.close), (UNREACHABLE,)
     ),
     "a handshake that hangs": Step(never_look, (UNREACHABLE,), times=short(connect=0.05)),
 }
@@ -94,6 +76,11 @@ CERTIFICATES: Final = {
     # The server closes with the request unread, whose reset may overtake what it said.
     ASKS: Step(serve, (LOST,), 0, passes=None),
 }
+
+
+def in_clear(line: Line) -> None:
+    line.blurt(b"HTTP/1.1 200 OK\r\n\r\n")
+
 
 AS_IN_CLEAR: Final = (
     "closes after one byte",
@@ -108,11 +95,13 @@ AS_IN_CLEAR: Final = (
     "all is well",
 )
 SECURE: Final = {
-    "closes behind the handshake": Step(at_once(Line.close), (LOST,), None),
-    "resets behind the handshake": Step(at_once(Line.reset), (LOST,), None),
+    "closes behind the handshake": Step(steps(Line.close), (LOST,), None),
+    "resets behind the handshake": Step(steps(Line.reset), (LOST,), None),
     "ends without a word a body that has no other end": Step(replying(HEAD + b'\r\n"1"'), (CUT,)),
-    "drops TLS": Step(dropping_tls(b"")),
-    "drops TLS in the body": Step(dropping_tls(HEAD + NINE), (CUT,)),
+    "drops TLS": Step(steps(Line.request, in_clear, Line.swallow)),
+    "drops TLS in the body": Step(
+        steps(Line.request, sending(HEAD + NINE), in_clear, Line.swallow), (CUT,)
+    ),
     **{name: STEPS[name] for name in AS_IN_CLEAR},
 }
 

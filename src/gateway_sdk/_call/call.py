@@ -305,6 +305,7 @@ class Call:
     def _request_with(self, token: AccessToken) -> Request:
         request = Request(
             self._request,
+            self._request.base,
             [(b"Authorization", authorization(token)), *self._request.fields],
             self._options.timeout,
             Transmission(sent=not self._shared.tells_what_was_sent, check=self._scope.check),

@@ -25,8 +25,7 @@ from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
 from gateway_sdk._everywhere import with_added
 from gateway_sdk._http.reply import ParseFloat
-from gateway_sdk._transport.config import EngineConfig
-from gateway_sdk._transport.public import make_transport
+from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk.errors import (

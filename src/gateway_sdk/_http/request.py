@@ -76,13 +76,11 @@ _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 911
 
 
 class RequestBase:
-    __slots__ = ("address", "fields", "lines", "method", "origin")
+    __slots__ = ("address", "fields", "lines", "method")
 
     def __init__(self, method: str, address: httpx.URL, fields: RawHeaders) -> None:
         self.method: bytes = method.encode("ascii")
         self.address: httpx.URL = address
-        # These three, to compare servers.
-        self.origin: bytes = address.raw_scheme + address.netloc
         self.fields: RawHeaders = fields
         self.lines: bytes = field_lines(fields)  # the same as they are sent
 

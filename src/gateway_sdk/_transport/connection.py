@@ -18,9 +18,8 @@ MOST_UNREAD: Final = 2**18
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, lost: Callable[["Connection"], None] | None = None) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._lost = lost
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._is_full = False
         self.is_ended = self.is_clean = False  # clean over TLS: by a close_notify
@@ -80,8 +79,6 @@ class Connection(asyncio.Protocol):
         self._end(cleanly=False)
         if self._timer is not None:
             self._timer.cancel()
-        if self._lost is not None:
-            self._lost(self)
         self.closed.set_result(None)
 
     def _rescue(self) -> None:

@@ -1,23 +1,31 @@
-"""The user's own transports and clients, which do not report what was sent."""
+"""What is sent through httpx: by the user's own transports and clients, and in tests with a mock.
 
+They do not report what was sent. A default session goes through httpx while a test has replaced its
+network: respx replaces a method of httpcore's pool; pytest-httpx and vcrpy replace one of httpx's
+transport. Tracers wrap the same method in production, and must not change how a session sends.
+"""
+
+import logging
 import sys
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final, Protocol
 
 import httpx
 
-from gateway_sdk._http.reply import RawReply
-from gateway_sdk._transport.transmission import (
-    Request,
-    Transmission,
-    send_by_httpx,
-    unread,
-    with_content,
-)
+from gateway_sdk._http.reply import RawReply, index_of
+from gateway_sdk._transport.transmission import EXTENSION, Request
 from gateway_sdk.rate_limit import Limiter
 
+_logger = logging.getLogger("gateway_sdk")
+
 _LIBRARIES: Final = ("httpx", "httpx2")
+_MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
+_ORIGINALS: Final = frozenset({"httpcore", "httpx"})
+_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+_last: tuple[tuple[Any, Any], bool] = (None, None), False  # what was judged, and the verdict
 
 
 class AnyTransport(Protocol):
@@ -45,22 +53,10 @@ def library_of(given: object, kind: str) -> Any:
     return next((one for one in loaded if isinstance(given, getattr(one, kind))), None)
 
 
-def transport_of(given: Any, client: Any) -> httpx.AsyncBaseTransport:
-    """Return the user's transport, or that of the user's client, as one of httpx."""
-    if client is None:
-        library = library_of(given, "AsyncBaseTransport")
-    else:
-        library = library_of(client, "AsyncClient")
-        given = ClientTransport(client, library)
-    transport: httpx.AsyncBaseTransport = given
-    return transport if library is httpx else _Adapter(given, library)
-
-
-class ClientTransport(httpx.AsyncBaseTransport):
+class ClientTransport:
     """Sends through the user's own `AsyncClient`, with its hooks and with tools that patch it."""
 
-    # Redirects and the client's authentication are off. The client is not closed here. Requests
-    # and replies are those of the client's library.
+    # Redirects and the client's authentication are off. The client is not closed here.
 
     def __init__(self, client: Any, library: Any) -> None:
         self._client = client
@@ -68,43 +64,76 @@ class ClientTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: Any) -> Any:
         try:
-            response = await self._client.send(
-                request, auth=None, follow_redirects=False, stream=True
-            )
+            return await self._client.send(request, auth=None, follow_redirects=False, stream=True)
         except self._library.HTTPStatusError as error:  # from a hook: here a status is no error
             response = error.response
-            if not response.is_stream_consumed:  # the client has closed it
-                return with_content(response, b"", self._library)
-        return unread(response, self._library)
+            if response.is_stream_consumed:
+                return response
+            return with_content(response, b"", self._library)  # the client has closed it
+
+    async def aclose(self) -> None:
+        """Leave the client open: it is its owner's."""
 
 
-class _Adapter(httpx.AsyncBaseTransport):
-    """A transport of another library with the same classes, as one of httpx."""
-
-    def __init__(self, transport: Any, library: Any) -> None:
+class CustomTransport:
+    def __init__(
+        self,
+        transport: AnyTransport,
+        limiter: Limiter | None,
+        library: Any = httpx,
+        *,
+        tells_what_was_sent: bool = False,
+    ) -> None:
         self._transport = transport
-        self._library = library
+        self._limiter = limiter
+        self._library = library  # of the transport: httpx or httpx2
+        self._tells_what_was_sent = tells_what_was_sent
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request through the transport; errors become those of httpx."""
-        stream: Any = request.stream
-        theirs = self._library.Request(
-            request.method,
-            str(request.url),
-            headers=request.headers.raw,
-            content=b"".join(stream) if isinstance(stream, httpx.ByteStream) else stream,
-            extensions=request.extensions,
-        )
-        with _failures_of(self._library):
-            response = unread(await self._transport.handle_async_request(theirs), self._library)
-        body = _AdaptedBody(response.stream, self._library)
-        return httpx.Response(response.status_code, headers=response.headers.raw, stream=body)
+    async def exchange(self, request: Request) -> RawReply:
+        transmission = request.transmission
+        may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is
+        try:
+            if self._limiter is not None:
+                await transmission.enter(self._limiter)
+            if transmission.on_admitted is not None:
+                await transmission.on_admitted()
+        finally:
+            transmission.end_turn()
+        transmission.sent = may_be_sent
+        transmission.is_awaited = self._tells_what_was_sent
+        return await send_by_httpx(self._transport, request, self._library)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
 
-class _AdaptedBody(httpx.AsyncByteStream):
+async def send_by_httpx(
+    transport: AnyTransport, request: Request, library: Any = httpx
+) -> RawReply:
+    base, content = request.base, request.prepared.content
+    url = base.address.copy_with(raw_path=request.prepared.target)
+    theirs = library.Request(
+        base.method.decode(),
+        url if library is httpx else str(url),
+        headers=[*base.fields, *request.fields],
+        extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
+        # Another library makes a stream of its own.
+        **({"stream": _stream_of(content)} if library is httpx else {"content": content}),
+    )
+    with _failures_of(library):
+        response = unread(await transport.handle_async_request(theirs), library)
+    stream = response.stream if library is httpx else _Body(response.stream, library)
+    fields = response.headers.raw
+    return RawReply(response.status_code, fields, index_of(fields), stream)
+
+
+def _stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
+    return httpx.ByteStream(content) if isinstance(content, bytes) else content
+
+
+class _Body(httpx.AsyncByteStream):
+    """The body of a reply of another library, as one of httpx."""
+
     def __init__(self, stream: Any, library: Any) -> None:
         self._stream = stream
         self._library = library
@@ -125,39 +154,64 @@ def _failures_of(library: Any) -> Generator[None]:
     try:
         yield
     except (library.RequestError, library.InvalidURL) as error:
+        if library is httpx:
+            raise
         name = next(kind.__name__ for kind in type(error).__mro__ if hasattr(httpx, kind.__name__))
         raise getattr(httpx, name)(str(error)) from None
 
 
-class CustomTransport:
-    def __init__(
-        self,
-        transport: httpx.AsyncBaseTransport,
-        limiter: Limiter | None,
-        *,
-        tells_what_was_sent: bool = False,
-    ) -> None:
-        self._transport = transport
-        self._limiter = limiter
-        self._tells_what_was_sent = tells_what_was_sent
+def unread(response: Any, library: Any) -> Any:
+    """Return a reply whose stream can be read: a new one with its content if it was read."""
+    # Reading the stream again would wait for bytes on a connection that serves other requests.
+    if not response.is_stream_consumed or isinstance(response.stream, library.ByteStream):
+        return response
+    return with_content(response, response.content, library)
 
-    async def exchange(self, request: Request) -> RawReply:
-        transmission = request.transmission
-        if self._limiter is not None or transmission.on_admitted is not None:
-            await self._admit(transmission)
-        transmission.is_awaited = self._tells_what_was_sent
-        return await send_by_httpx(self._transport, request)
 
-    async def _admit(self, transmission: Transmission) -> None:
-        may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is
-        try:
-            if self._limiter is not None:
-                await transmission.enter(self._limiter)
-            if transmission.on_admitted is not None:
-                await transmission.on_admitted()
-        finally:
-            transmission.end_turn()
-        transmission.sent = may_be_sent
+def with_content(response: Any, content: bytes, library: Any) -> Any:
+    """Return a reply with this content, which is decompressed already, in place of its stream."""
+    headers = [
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name.lower() not in _DECODED
+    ]
+    return library.Response(response.status_code, headers=headers, content=content)
 
-    async def aclose(self) -> None:
-        await self._transport.aclose()
+
+def is_mocked() -> bool:
+    """Tell whether a known mock has replaced httpx's network."""
+    global _last  # noqa: PLW0603 - it is asked for each attempt, and seldom changes
+    core = sys.modules.get("httpcore")
+    pool = core and core.AsyncConnectionPool.handle_async_request
+    # wrapt's objects are equal to what they wrap, and have the same verdict.
+    methods = httpx.AsyncHTTPTransport.handle_async_request, pool
+    if methods != _last[0]:
+        _last = methods, _judge({_package_of(method) for method in methods if method})
+    return _last[1]
+
+
+def _judge(packages: set[str]) -> bool:
+    if packages & _MOCKS:
+        return True
+    for package in packages - _ORIGINALS:
+        warn_once(
+            "%s has replaced the network of httpx, and gateway_sdk does not know it: calls still "
+            "go to the gateway; to send them through httpx, give the session an http_client=",
+            package,
+        )
+    return False
+
+
+def _package_of(method: Any) -> str:
+    # wrapt's layers are known by the name of their class, because tracers carry copies of wrapt.
+    # `inspect.unwrap` would go on, to what vcrpy has replaced with `functools.wraps`.
+    while any(kind.__name__ == "ObjectProxy" for kind in type(method).__mro__):
+        method = method.__wrapped__
+    # The globals are those of the file that the code comes from, also after `functools.wraps`.
+    module: str = getattr(method, "__globals__", {}).get("__name__") or type(method).__module__
+    return module.partition(".")[0]
+
+
+@cache
+def warn_once(message: str, library: str) -> None:
+    _logger.warning(message, library)

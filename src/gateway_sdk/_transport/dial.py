@@ -1,11 +1,21 @@
-"""Connects to a host: looks its name up, and takes the first of its addresses that answers."""
+"""Connects to the gateway: to the first of its addresses that answers, or through a proxy."""
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias
+
+import httpx
+
+from gateway_sdk._cancellation import OwnCancellation
+from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.pool import Pool
+from gateway_sdk._transport.proxy import forwards, open_tunnel
+from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._url import host_and_port
 
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""
@@ -16,79 +26,161 @@ KEPT: Final = 2.0
 DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
+_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 _Answer: TypeAlias = asyncio.Future[Sequence[SocketAddress]]
 
 
-async def dial(host: str, port: int, look_ups: "LookUps") -> socket.socket:
-    """Return a connected socket; all other sockets that were tried are closed."""
-    # Happy eyeballs (RFC 8305). asyncio's own (`happy_eyeballs_delay=`) leaves sockets open when it
-    # is cancelled.
-    addresses = _alternating(await look_ups.addresses(host, port))
-    try:
-        if len(addresses) == 1:
-            return await _connect(addresses[0])
-        return await _race(addresses)
-    except OSError:  # the name may have other addresses now
-        look_ups.forget(host, port)
-        raise
+class Route:
+    """The way to one gateway."""
+
+    def __init__(
+        self, url: httpx.URL, ssl_context: ssl.SSLContext, proxy: httpx.Proxy | None, pool: Pool
+    ) -> None:
+        self.ssl_context = ssl_context
+        self.proxy = proxy
+        self._url = url
+        self._pool = pool
+        self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
+        self._is_away = False  # no connection could be made last time
+        self._trial: asyncio.Future[httpx.HTTPError | None] | None = None
+
+    async def open(self, transmission: Transmission, seconds: float | None) -> Connection:
+        # An error here means that no byte of the request was sent. While the server is away, one
+        # call at a time tries, and the others wait for what becomes of it.
+        if self.proxy is not None:
+            transmission.proxy = f"the proxy {host_and_port(*_address_of(self.proxy.url))}"
+        while self._trial is not None:
+            done, _ = await asyncio.wait([self._trial], timeout=seconds)
+            failures = [trial.result() for trial in done] or [httpx.ConnectTimeout("")]
+            if failures[0] is not None:
+                raise type(failures[0])(str(failures[0])) from failures[0].__cause__
+        trial = asyncio.get_running_loop().create_future()
+        if self._is_away:
+            self._trial = trial
+        failure: httpx.HTTPError | None = None
+        try:
+            connection = await self._timed(transmission, seconds)
+        except httpx.HTTPError as error:
+            failure = error
+            self._is_away = True
+            raise
+        else:
+            self._is_away = False
+            return connection
+        finally:
+            if self._trial is trial:
+                self._trial = None
+            trial.set_result(failure)
+
+    async def _timed(self, transmission: Transmission, seconds: float | None) -> Connection:
+        late = OwnCancellation()
+        loop = asyncio.get_running_loop()
+        timer = None if seconds is None else loop.call_later(seconds, late.cancel)
+        try:
+            return await self._open(transmission)
+        except (OSError, UnicodeError) as error:  # an ssl.SSLError is one; the other is of a name
+            raise httpx.ConnectError(type(error).__name__) from error
+        except asyncio.CancelledError as error:
+            if late.take_back(type(error)):
+                raise httpx.ConnectTimeout("") from None
+            raise
+        finally:
+            late.take_back(None)
+            if timer is not None:
+                timer.cancel()
+
+    async def _open(self, transmission: Transmission) -> Connection:
+        proxy, (host, port) = self.proxy, _address_of(self._url)
+        connection = await self._dialler.connect()
+        self._pool.add(connection)
+        try:
+            if proxy is not None and proxy.url.scheme == "https":
+                context = proxy.ssl_context or httpx.create_ssl_context()
+                await connection.start_tls(context, _address_of(proxy.url)[0])
+            if proxy is not None and not forwards(proxy, self._url):
+                await open_tunnel(connection, proxy, host, port)
+                transmission.proxy = None
+            if self._url.scheme == "https":
+                await connection.start_tls(self.ssl_context, host)
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
+
+    def close(self) -> None:
+        self._dialler.close()
 
 
-class LookUps:
-    """One look-up of a name at a time, for all that wait for it."""
+def _address_of(url: httpx.URL) -> tuple[str, int]:
+    return url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
 
-    def __init__(self) -> None:
-        self._answers: dict[tuple[str, int], _Answer] = {}
+
+class Dialler:
+    """Connects to one host; one look-up of its name at a time, for all that wait for it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._answer: _Answer | None = None
         # Not the threads of the event loop, which uploads and journals use too.
         self._thread = ThreadPoolExecutor(1, "gateway_sdk look-up")
 
-    async def addresses(self, host: str, port: int) -> Sequence[SocketAddress]:
+    async def connect(self) -> Connection:
+        """Open a connection; if the caller is cancelled, no socket stays open."""
+        end = await self._dial()
+        _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=end)
+        return connection
+
+    async def _dial(self) -> socket.socket:
+        """Return a connected socket; all other sockets that were tried are closed."""
+        # Happy eyeballs (RFC 8305). asyncio's own (`happy_eyeballs_delay=`) leaves sockets open
+        # when it is cancelled.
+        addresses = _alternating(await self.addresses())
+        try:
+            if len(addresses) == 1:
+                return await _connect(addresses[0])
+            return await _race(addresses)
+        except OSError:  # the name may have other addresses now
+            self._answer = None
+            raise
+
+    async def addresses(self) -> Sequence[SocketAddress]:
         try:  # an IP address needs no thread
-            return socket.getaddrinfo(
-                host,
-                port,
-                type=socket.SOCK_STREAM,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
+            return self._look_up(socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
         except socket.gaierror:
             pass
-        answer = self._answers.get((host, port)) or self._ask(host, port)
+        answer = self._answer or self._ask()
         await asyncio.wait([answer])  # it goes on if this caller is cancelled
         error = answer.exception()
         if error is not None:
             raise type(error)(*error.args)  # its own, because other callers get it too
         return answer.result()
 
-    def _ask(self, host: str, port: int) -> _Answer:
-        loop, place = asyncio.get_running_loop(), (host, port)
+    def _look_up(self, flags: int = 0) -> Sequence[SocketAddress]:
+        return socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
+
+    def _ask(self) -> _Answer:
+        loop = asyncio.get_running_loop()
 
         def answered(answer: _Answer) -> None:
             if answer.cancelled() or answer.exception() is not None:
-                self.forget(host, port)
+                self._drop(answer)
             else:
-                loop.call_later(KEPT, self._drop, place, answer)
+                loop.call_later(KEPT, self._drop, answer)
 
         try:
-            answer = loop.run_in_executor(self._thread, _system_addresses, host, port)
+            self._answer = answer = loop.run_in_executor(self._thread, self._look_up)
         except RuntimeError as error:  # the system refuses one more thread
             raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
-        self._answers[place] = answer
         answer.add_done_callback(answered)
         return answer
 
-    def _drop(self, place: tuple[str, int], answer: _Answer) -> None:
-        if self._answers.get(place) is answer:
-            del self._answers[place]
-
-    def forget(self, host: str, port: int) -> None:
-        self._answers.pop((host, port), None)
+    def _drop(self, answer: _Answer) -> None:
+        if self._answer is answer:
+            self._answer = None
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-def _system_addresses(host: str, port: int) -> Sequence[SocketAddress]:
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:

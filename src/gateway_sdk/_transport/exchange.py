@@ -1,7 +1,7 @@
 """One request and its reply on a connection: sends, looks for an early reply, and reads."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final, cast
@@ -18,13 +18,15 @@ _REFUSED: Final = 400
 _SMALL: Final = 2**16  # bytes of head and content that a server reads at once
 
 
-class Exchange(AsyncIterator[bytes]):
-    # As an iterator, it gives the body of the reply.
+class Exchange(httpx.AsyncByteStream):
+    # As a stream, it gives the body of the reply.
+
+    on_end: Callable[["Exchange"], None] | None = None  # called once, when the stream is closed
 
     def __init__(
         self, connection: Connection, transmission: Transmission, timeout: httpx.Timeout
     ) -> None:
-        self._connection = connection  # used by nobody else until the reply has ended
+        self.connection = connection  # used by nobody else until the reply has ended
         self._transmission = transmission
         self._timeout = timeout
         self.reply = ReplyReader()
@@ -45,7 +47,7 @@ class Exchange(AsyncIterator[bytes]):
         # time-out for a chunk passes. The first chunk leaves together with the head.
         if isinstance(content, bytes):
             self._is_sent = self._put(head + content)
-            if not self._connection.can_write:
+            if not self.connection.can_write:
                 await self._flush()
         else:
             with suppress(_OvertakenError):
@@ -84,7 +86,7 @@ class Exchange(AsyncIterator[bytes]):
     async def _next_chunk(self, chunks: AsyncIterator[bytes], cut: OwnCancellation) -> bytes | None:
         """Wait for a chunk, until the reply makes it unnecessary; None after the last one."""
         # Cancelled as by a time-out: the task itself reads the chunks.
-        self._connection.on_event = partial(self._cut_if_final, cut)
+        self.connection.on_event = partial(self._cut_if_final, cut)
         try:
             return await anext(chunks, None)
         except asyncio.CancelledError as error:
@@ -92,16 +94,26 @@ class Exchange(AsyncIterator[bytes]):
                 raise _OvertakenError from None
             raise  # it comes from others
         finally:
-            self._connection.on_event = None
+            self.connection.on_event = None
             cut.take_back(None)
 
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
     async def __anext__(self) -> bytes:
+        if self.on_end is None:
+            raise httpx.StreamClosed
         while not self.reply.buffered:
             if self.reply.is_whole:
                 raise StopAsyncIteration
             if (news := self._read_on()) is not None:
                 await news
         return self.reply.take()
+
+    async def aclose(self) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end(self)
 
     @property
     def _reply_is_final(self) -> bool:
@@ -111,7 +123,7 @@ class Exchange(AsyncIterator[bytes]):
             reply.status >= _REDIRECTED
             or reply.failure is not None
             or self._gives_up
-            or self._connection.is_closing
+            or self.connection.is_closing
         )
 
     def _cut_if_final(self, wait: OwnCancellation) -> None:
@@ -134,14 +146,14 @@ class Exchange(AsyncIterator[bytes]):
             self._receive_early()
             if self._reply_is_final:
                 return False
-        self._connection.write(data)
+        self.connection.write(data)
         return True
 
     async def _flush(self) -> None:
         """Wait until the system takes more data, unless the reply makes that unnecessary."""
-        while not (self._connection.can_write or self._reply_is_final):
+        while not (self.connection.can_write or self._reply_is_final):
             try:
-                await self._connection.wait_to_write(self._timeout.write)
+                await self.connection.wait_to_write(self._timeout.write)
             except TimeoutError:
                 if not self.reply.status:
                     raise httpx.WriteTimeout("") from None
@@ -149,7 +161,7 @@ class Exchange(AsyncIterator[bytes]):
             self._receive_early()
 
     def _begin(self) -> None:
-        connection = self._connection
+        connection = self.connection
         if not connection.is_quiet:
             if early := connection.take():  # it cannot be the reply
                 self.reply.receive(early)
@@ -165,14 +177,14 @@ class Exchange(AsyncIterator[bytes]):
         """Take received bytes of the reply while the request is sent, up to a limit."""
         if self.reply.buffered > MOST_UNREAD:
             return
-        if data := self._connection.take():
+        if data := self.connection.take():
             self._receive(data)
 
     def _read_on(self) -> asyncio.Future[None] | None:
         """Read what has come; if there is nothing, return what to wait for."""
         if self.reply.failure is not None:
             raise UnreadableReplyError(self.reply.failure)
-        connection = self._connection
+        connection = self.connection
         if not connection.has_news:
             return connection.wait(self._timeout.read, httpx.ReadTimeout)
         if data := connection.take():

@@ -1,18 +1,18 @@
 """The connections of the engine, and who may use one: slots, a rate limit, idle connections.
 
 A connection is kept only after a whole request and a whole reply that both allow another request,
-which `Exchange.can_be_reused` decides. It is reused for the same origin, within
-`KEEPALIVE_EXPIRY`, if nothing has come since (`Connection.is_fit`), and cut otherwise.
+which `Exchange.can_be_reused` decides. It is reused within `KEEPALIVE_EXPIRY`, if nothing has come
+since (`Connection.is_fit`), and cut otherwise.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import httpx
 
-from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.rate_limit import Limiter
@@ -91,51 +91,52 @@ class Admission:
                 return
         self.free += 1
 
-    @safe_repr
-    def __repr__(self) -> str:
-        taken = self.size - self.free
-        return f"{taken} of {self.size} slots taken, {len(self._waiters)} waiting"
+    @property
+    def waiting(self) -> int:
+        return len(self._waiters)
 
 
 class Pool:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
         self._open: set[Connection] = set()
-        # To which origin, and since when; the one that is idle longest comes first.
-        self._idle: dict[Connection, tuple[bytes, float]] = {}
+        self._idle: dict[Connection, float] = {}  # since when; the longest idle one comes first
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: Connection) -> None:
-        if not connection.closed.done():
-            self._open.add(connection)
+        self._open.add(connection)
+        connection.closed.add_done_callback(partial(self._forget, connection))
 
-    def forget(self, connection: Connection) -> None:
-        self._open.discard(connection)
+    def _forget(self, connection: Connection, _: object) -> None:
+        self._open.remove(connection)
         self._idle.pop(connection, None)
 
-    def take(self, origin: bytes) -> Connection | None:
-        """Return the last used idle connection to an origin that is fit; None if there is none."""
-        # Connections that are found unfit, or are to another origin, are cut.
+    def take(self) -> Connection | None:
+        """Return the last used idle connection that is fit; those that are not are cut."""
         oldest = self._clock() - KEEPALIVE_EXPIRY
         while self._idle:
-            connection, (its_origin, since) = self._idle.popitem()
-            if its_origin == origin and since > oldest and connection.is_fit():
+            connection, since = self._idle.popitem()
+            if since > oldest and connection.is_fit():
                 return connection
             connection.abort()
         return None
 
-    def keep(self, connection: Connection, origin: bytes) -> None:
+    def keep(self, connection: Connection) -> None:
         """Keep a connection for another request; data that come meanwhile end it."""
         connection.rest()
         if connection.is_closing:
             return
-        self._idle[connection] = origin, self._clock()
+        self._idle[connection] = self._clock()
         if self._timer is None:
             self._wait_and_prune()
 
     @property
     def is_connected(self) -> bool:
         return bool(self._open)
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
 
     async def aclose(self) -> None:
         if self._timer is not None:
@@ -146,20 +147,16 @@ class Pool:
             await asyncio.wait([connection.closed for connection in self._open])
 
     def _wait_and_prune(self) -> None:
-        _, since = next(iter(self._idle.values()))
+        since = next(iter(self._idle.values()))
         seconds = since + KEEPALIVE_EXPIRY - self._clock()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._prune)
 
     def _prune(self) -> None:
         """Cut connections that were idle for too long, and look again when the next one was."""
         oldest = self._clock() - KEEPALIVE_EXPIRY
-        for connection in [one for one, (_, since) in self._idle.items() if since <= oldest]:
+        for connection in [one for one, since in self._idle.items() if since <= oldest]:
             del self._idle[connection]
             connection.abort()
         self._timer = None
         if self._idle:
             self._wait_and_prune()
-
-    @safe_repr
-    def __repr__(self) -> str:
-        return f"{len(self._idle)} idle"

@@ -1,15 +1,16 @@
 """The proxy on the way to the gateway, and how a tunnel through it is opened: CONNECT or SOCKS5."""
 
 from base64 import b64encode
-from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Final
 from urllib.request import getproxies_environment
 
 import httpx
 
-from gateway_sdk._python import safe_repr
+from gateway_sdk._http.request import RawHeaders, field_lines
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.exchange import Exchange
+from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk.errors import ConfigurationError
 
@@ -20,12 +21,6 @@ _NO_LOGIN, _LOGIN = 0, 2
 _ADDRESS_SIZES: Final = {1: 4, 4: 16}
 """Bytes of an IP address by its type (RFC 1928, 5); a name, of type 3, begins with its length."""
 _NAME: Final = 3
-
-
-class _Proxy(httpx.Proxy):
-    @safe_repr
-    def __repr__(self) -> str:
-        return super().__repr__()
 
 
 def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
@@ -64,7 +59,7 @@ def parse_proxy(name: str, address: object) -> httpx.Proxy:
             "holds more than a host and a port: write / ? # in its password as %2F %3F %23",
             setting=name,
         )
-    return _Proxy(url)
+    return httpx.Proxy(url)
 
 
 def forwards(proxy: httpx.Proxy | None, address: httpx.URL) -> bool:
@@ -104,41 +99,33 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, port: int) -> None:
-    # Imported here: only tunnels need it, and it takes as long to import as the whole engine.
-    import h11  # noqa: PLC0415
-
     try:
         if is_socks(proxy):
             await _Socks(connection).open(proxy.raw_auth, host, port)
         else:
-            await _ask(connection, host_and_port(host, port).encode("ascii"), credentials_of(proxy))
-    except (h11.RemoteProtocolError, OSError, ValueError) as error:
+            authority = host_and_port(host, port).encode("ascii")
+            await _ask(connection, authority, [(b"Host", authority), *credentials_of(proxy)])
+    except httpx.ProxyError:
+        raise
+    except (httpx.TransportError, OSError, ValueError) as error:
         # SOCKS has no room for a name of more than 255 bytes: ValueError.
         raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
 
 
-def credentials_of(proxy: httpx.Proxy | None) -> Sequence[tuple[bytes, bytes]]:
+def credentials_of(proxy: httpx.Proxy | None) -> RawHeaders:
     if proxy is None or proxy.raw_auth is None:
-        return ()
-    return ((b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth))),)
+        return []
+    return [(b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth)))]
 
 
-async def _ask(
-    connection: Connection, authority: bytes, credentials: Sequence[tuple[bytes, bytes]]
-) -> None:
-    import h11  # noqa: PLC0415 - as above
-
-    http = h11.Connection(h11.CLIENT)
-    fields = [(b"Host", authority), *credentials]
-    head = http.send(h11.Request(method=b"CONNECT", target=authority, headers=fields))
-    connection.write(head or b"")
-    http.send(h11.EndOfMessage())
-    while not isinstance(event := http.next_event(), h11.Response):
-        if event is h11.NEED_DATA:
-            http.receive_data(await connection.read(None))
-    if event.status_code not in _SUCCESS:
-        raise httpx.ProxyError(f"{event.status_code}")
-    if http.trailing_data[0]:  # in a tunnel the client sends first
+async def _ask(connection: Connection, authority: bytes, fields: RawHeaders) -> None:
+    exchange = Exchange(connection, Transmission(sent=False), httpx.Timeout(None))
+    head = b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, field_lines(fields))
+    await exchange.send(head, b"", 0)
+    reply = exchange.reply
+    if reply.status not in _SUCCESS:
+        raise httpx.ProxyError(f"{reply.status}")
+    if reply.buffered or reply.has_excess:  # in a tunnel the client sends first
         raise httpx.ProxyError("no tunnel: it holds something already")
 
 

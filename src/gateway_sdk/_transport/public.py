@@ -1,24 +1,196 @@
-"""The transport of a session, and the engine as one for the user's own `httpx.AsyncClient`."""
+"""What users give and get: settings of connections, and the transport that they make."""
 
 import asyncio
-import logging
-from functools import cache
-from typing import Unpack, cast
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast
 
 import httpx
 
-from gateway_sdk._checks import check_names
+from gateway_sdk._checks import Declared, check_count, check_names, check_switch, checked
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.config import CONNECTION, ConnectionSettings, EngineConfig, make_engine
-from gateway_sdk._transport.custom import AnyClient, CustomTransport, transport_of
+from gateway_sdk._transport.custom import (
+    AnyClient,
+    AnyTransport,
+    ClientTransport,
+    CustomTransport,
+    library_of,
+    warn_once,
+)
 from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
-from gateway_sdk.rate_limit import limiter_of
+from gateway_sdk._url import origin_of
+from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.rate_limit import Limiter, RateLimit, limiter_of
 
-_logger = logging.getLogger("gateway_sdk")
+Authorities: TypeAlias = ssl.SSLContext | str | Path | Literal[True]
+Certificate: TypeAlias = (
+    str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
+)
+_CERT_SIZES: Final = (1, 2, 3)
+_PHASES: Final = ("connect", "read", "write", "pool")
 
-_PHASES = ("connect", "read", "write", "pool")
+
+class ConnectionSettings(TypedDict, total=False):
+    """The settings of the SDK's own connections; a transport or client of the user has its own."""
+
+    max_connections: int
+    verify: Authorities
+    cert: Certificate | None
+    proxy: str | None
+    trust_env: bool
+
+
+class TransportSettings(ConnectionSettings, total=False):
+    """The settings of the transport of a session."""
+
+    transport: AnyTransport | None
+    http_client: AnyClient | None
+    rate_limit: RateLimit | Limiter | None
+
+
+def _check_verify(name: str, verify: object) -> object:
+    if verify is not True and not isinstance(verify, ssl.SSLContext | str | Path):
+        raise ConfigurationError(
+            "must be True, the path of a CA file or folder, or an ssl.SSLContext", setting=name
+        )
+    return verify
+
+
+def _check_cert(name: str, cert: object) -> object:
+    parts = cert if isinstance(cert, tuple) else (cert,)
+    is_path = [isinstance(part, str | Path) for part in parts]
+    if cert is not None and (len(parts) not in _CERT_SIZES or not all(is_path)):
+        raise ConfigurationError(
+            "must be a path, or (certificate, key) or with a password", setting=name
+        )
+    return cert
+
+
+def _check_proxy(name: str, proxy: str | None) -> str | None:
+    if proxy is not None:
+        from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
+
+        parse_proxy(name, proxy)
+    return proxy
+
+
+def _check_kind(name: str, value: object, *, kind: str) -> object:
+    if value is not None and library_of(value, kind) is None:
+        raise ConfigurationError(f"must be an httpx.{kind}, or one of httpx2", setting=name)
+    return value
+
+
+def _check_rate_limit(name: str, limit: object) -> object:
+    if limit is not None and not isinstance(limit, RateLimit | Limiter):
+        raise ConfigurationError(
+            "must be a RateLimit, a Limiter, or None for no limit", setting=name
+        )
+    return limit
+
+
+CONNECTION: Final[Declared] = {
+    # Requests sent at the same time; the others queue.
+    "max_connections": (50, check_count),
+    "verify": (True, _check_verify),
+    "cert": (None, _check_cert),
+    "proxy": (None, _check_proxy),
+    "trust_env": (True, check_switch),
+}
+TRANSPORT: Final[Declared] = {
+    **CONNECTION,
+    "transport": (None, partial(_check_kind, kind="AsyncBaseTransport")),
+    "http_client": (None, partial(_check_kind, kind="AsyncClient")),
+    "rate_limit": (None, _check_rate_limit),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Which transport a session has; the fields are those of `TransportSettings`."""
+
+    transport: AnyTransport | None
+    http_client: AnyClient | None
+    max_connections: int
+    verify: Authorities
+    cert: Certificate | None = field(repr=False)
+    proxy: str | None = field(repr=False)
+    trust_env: bool
+    rate_limit: RateLimit | Limiter | None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        config = cls(**checked(TRANSPORT, settings))
+        _check_effect(config, settings)
+        return config
+
+    @property
+    def is_ours(self) -> bool:
+        return self.transport is None and self.http_client is None
+
+
+def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
+    """Make an engine; certificate authorities are loaded for https only: that takes 30 ms."""
+    # Here: a program that makes no call does not load what opens connections.
+    from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
+    from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415
+
+    proxy = proxy_for(url, config.proxy, trust_env=config.trust_env)
+    if proxy is not None and proxy.url.scheme == "https":
+        proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
+    tls = url.scheme == "https"
+    context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    limiter = limiter_of(config.rate_limit)
+    return Engine(url, config.max_connections, context, proxy=proxy, limiter=limiter)
+
+
+def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
+    context = _authorities(config)
+    if config.cert is not None:
+        parts = config.cert if isinstance(config.cert, tuple) else (config.cert,)
+        certificate, key, password, *_ = (*map(str, parts), None, None)
+        try:
+            # Without any password OpenSSL would ask for one at the terminal, and wait.
+            context.load_cert_chain(str(certificate), key, password or "")
+        except (OSError, ValueError):
+            # Without the cause, whose text may hold the path of a key, or part of its password.
+            raise ConfigurationError("cert names no readable certificate and key") from None
+    return context
+
+
+def _authorities(config: EngineConfig) -> ssl.SSLContext:
+    if isinstance(config.verify, ssl.SSLContext):
+        return config.verify
+    try:
+        if config.verify is True:
+            return httpx.create_ssl_context(trust_env=config.trust_env)
+        path = Path(config.verify)
+        if path.is_dir():
+            return ssl.create_default_context(capath=path)
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
+        what = "SSL_CERT_FILE or SSL_CERT_DIR" if config.verify is True else "verify"
+        raise ConfigurationError(f"{what} names no readable CA file or folder") from error
+
+
+def _check_effect(config: EngineConfig, settings: Mapping[str, Any]) -> None:
+    if config.cert is not None and isinstance(config.verify, ssl.SSLContext):
+        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
+    if config.is_ours:
+        return
+    if config.transport is not None and config.http_client is not None:
+        raise ConfigurationError("give transport= or http_client=, not both")
+    given = [name for name in CONNECTION if name in settings]
+    if ignored := [name for name in given if settings[name] is not None or CONNECTION[name][0]]:
+        seam = "transport" if config.http_client is None else "http_client"
+        raise ConfigurationError(
+            f"leave out {', '.join(ignored)}: settings of an engine's connections have no effect "
+            f"beside {seam}=, which has its own"
+        )
 
 
 class GatewayTransport(httpx.AsyncBaseTransport):
@@ -41,7 +213,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
     def __init__(self, **settings: Unpack[ConnectionSettings]) -> None:
         check_names("GatewayTransport", settings, CONNECTION)
         self._config = EngineConfig.of(settings)
-        self._engines: dict[bytes, Transport] = {}
+        self._engines: dict[str, Transport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
@@ -58,15 +230,15 @@ class GatewayTransport(httpx.AsyncBaseTransport):
             raise
 
     async def _exchange(self, request: httpx.Request, own: Transmission) -> RawReply:
-        sent = request_of(request, own)
-        engine = self._engines.get(sent.base.origin)
+        origin = origin_of(request.url)
+        engine = self._engines.get(origin)
         if engine is None:
             try:  # in a thread: to load the authorities takes 30 ms
                 made = await asyncio.to_thread(make_engine, self._config, request.url)
             except RuntimeError:  # no thread can be started
                 made = make_engine(self._config, request.url)
-            engine = self._engines.setdefault(sent.base.origin, made)
-        return await engine.exchange(sent)
+            engine = self._engines.setdefault(origin, made)
+        return await engine.exchange(request_of(request, own))
 
     async def aclose(self) -> None:
         """Cut all open connections, and wait until they are closed."""
@@ -81,15 +253,11 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 def request_of(request: httpx.Request, transmission: Transmission) -> Request:
     fields = request.headers.raw
     times = request.extensions.get("timeout", {})
-    prepared = PreparedRequest(
-        RequestBase(request.method, request.url, fields),
-        request.url.raw_path,
-        cast("httpx.AsyncByteStream", request.stream),
-        _length_of(fields),
-        [],
-    )
+    base = RequestBase(request.method, request.url, fields)
+    stream = cast("httpx.AsyncByteStream", request.stream)
+    prepared = PreparedRequest(base, request.url.raw_path, stream, _length_of(fields), [])
     timeout = httpx.Timeout(**{phase: times.get(phase) for phase in _PHASES})
-    return Request(prepared, [], timeout, transmission)
+    return Request(prepared, base, [], timeout, transmission)
 
 
 def response_of(reply: RawReply) -> httpx.Response:
@@ -105,11 +273,13 @@ def _length_of(fields: RawHeaders) -> int | None:
 def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
     if config.is_ours:
         return make_engine(config, base_url)
-    return CustomTransport(
-        transport_of(config.transport, config.http_client),
-        limiter_of(config.rate_limit),
-        tells_what_was_sent=config.http_client is not None and _has_ours(config.http_client),
-    )
+    limiter, client = limiter_of(config.rate_limit), config.http_client
+    if client is None:
+        transport: Any = config.transport
+        return CustomTransport(transport, limiter, library_of(transport, "AsyncBaseTransport"))
+    library = library_of(client, "AsyncClient")
+    through = ClientTransport(client, library)
+    return CustomTransport(through, limiter, library, tells_what_was_sent=_has_ours(client))
 
 
 def _has_ours(client: AnyClient) -> bool:
@@ -118,14 +288,9 @@ def _has_ours(client: AnyClient) -> bool:
     # httpx (allowed: 0.28 to 1) has no public way to see it.
     transport = vars(client).get("_transport")
     if transport is None:
-        _warn(type(client).__module__.partition(".")[0])
+        warn_once(
+            "this release of %s does not show which transport a client has: after a failure, "
+            "calls through http_client= have the outcome UNKNOWN",
+            type(client).__module__.partition(".")[0],
+        )
     return type(transport) is GatewayTransport
-
-
-@cache
-def _warn(library: str) -> None:
-    _logger.warning(
-        "this release of %s does not show which transport a client has: after a failure, "
-        "calls through http_client= have the outcome UNKNOWN",
-        library,
-    )

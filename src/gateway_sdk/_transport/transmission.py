@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, cast
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import httpx
 
-from gateway_sdk._http.reply import RawReply, index_of
+from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 from gateway_sdk.rate_limit import Limiter
 
@@ -22,16 +23,12 @@ NOT_SENT: Final = (
 )
 """The errors that our engine raises when no byte of the request was sent."""
 
-
 HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
 """The text of an `UnreadableReplyError` that asking again does not help against."""
 
 
 class UnreadableReplyError(httpx.RemoteProtocolError):
     """A reply of our engine that cannot be read; unlike httpx's texts, it shows nothing of it."""
-
-
-_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class Transmission:
@@ -78,23 +75,15 @@ class Transmission:
             on_sent()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
     """One attempt to send a prepared request."""
 
-    __slots__ = ("base", "fields", "prepared", "timeout", "transmission")
-
-    def __init__(
-        self,
-        prepared: PreparedRequest,
-        fields: RawHeaders,
-        timeout: httpx.Timeout,
-        transmission: Transmission,
-    ) -> None:
-        self.prepared: PreparedRequest = prepared
-        self.base: RequestBase = prepared.base  # the attempt may have other fields
-        self.fields: RawHeaders = fields  # in addition to those of `base`
-        self.timeout: httpx.Timeout = timeout
-        self.transmission: Transmission = transmission
+    prepared: PreparedRequest
+    base: RequestBase  # the prepared one's, or one with other fields
+    fields: RawHeaders  # in addition to those of `base`
+    timeout: httpx.Timeout
+    transmission: Transmission
 
 
 class Transport(Protocol):
@@ -103,39 +92,3 @@ class Transport(Protocol):
     async def exchange(self, request: Request) -> RawReply: ...
 
     async def aclose(self) -> None: ...
-
-
-async def send_by_httpx(transport: httpx.AsyncBaseTransport, request: Request) -> RawReply:
-    base, prepared = request.base, request.prepared
-    content = prepared.content
-    response = await transport.handle_async_request(
-        httpx.Request(
-            base.method.decode(),
-            base.address.copy_with(raw_path=prepared.target),
-            headers=[*base.fields, *request.fields],
-            stream=httpx.ByteStream(content) if isinstance(content, bytes) else content,
-            extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
-        )
-    )
-    response = unread(response, httpx)
-    stream = cast("httpx.AsyncByteStream", response.stream)
-    fields = response.headers.raw
-    return RawReply(response.status_code, fields, index_of(fields), stream)
-
-
-def unread(response: Any, library: Any) -> Any:
-    """Return a reply whose stream can be read: a new one with its content if it was read."""
-    # Reading the stream again would wait for bytes on a connection that serves other requests.
-    if not response.is_stream_consumed or isinstance(response.stream, library.ByteStream):
-        return response
-    return with_content(response, response.content, library)
-
-
-def with_content(response: Any, content: bytes, library: Any) -> Any:
-    """Return a reply with this content, which is decompressed already, in place of its stream."""
-    headers = [
-        (name, value)
-        for name, value in response.headers.multi_items()
-        if name.lower() not in _DECODED
-    ]
-    return library.Response(response.status_code, headers=headers, content=content)

@@ -14,7 +14,7 @@ from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Mul
 from gateway_sdk._content import files as thread
 from gateway_sdk._content.files import CHUNK, from_thread
 from tests.http.uploads.servers import open_files_below, taking, threads_end
-from tests.support.deadlines import pass_deadlines
+from tests.support.calls import pass_deadlines
 from tests.support.raw_server import raw_server
 
 BIG = 64 * 2**20
