@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from gateway_sdk.bulk._limit import FixedLimit, Slot
 from gateway_sdk.bulk._pace import MOST_IN_A_ROW, Pace
 from gateway_sdk.bulk._statistics import Alarm, BaseRate, Latency, Stage, log_likelihood
 
@@ -47,20 +48,11 @@ _ALARM: Final = -math.log(_FALSE_ALARM)
 _DECISION: Final = -math.log(_ERROR)
 
 
-class Slot:
-    def __init__(self, began: float, stage: Stage) -> None:
-        self.began = began  # its attempt; in the future if it waits for a retry
-        self.stage = stage  # of its first attempt
-        self.was_asleep = False  # True from its first retry on
-        self.was_refused = False  # its last attempt
-        self.is_counted = True  # in its stage
-
-
-class Controller:
-    """Finds and keeps the number of calls at once that is accepted; times are monotonic seconds."""
+class Controller(FixedLimit):
+    """Finds and keeps the number of calls at once that is accepted."""
 
     def __init__(self, maximum: int, start: int) -> None:
-        self._maximum = maximum
+        super().__init__(maximum)
         self._good = 1  # was accepted
         self._bad: int | None = None  # was too high
         self._step = 1
