@@ -30,7 +30,6 @@ class Slot:
         self.stage = stage  # of its first attempt
         self.was_asleep = False  # True from its first retry on
         self.was_refused = False  # its last attempt
-        self.is_counted = True  # in its stage
 
 
 class FixedLimit:
