@@ -25,7 +25,7 @@ from gateway_sdk import (
     bulk,
 )
 from gateway_sdk.bulk._controller import Controller
-from gateway_sdk.bulk._limit import AdaptiveLimit
+from gateway_sdk.bulk._pace import Pace
 from tests.bulk.test_backpressure import fetch, list_countries
 from tests.bulk.test_ledger import Memory
 from tests.support import virtual_time
@@ -239,20 +239,20 @@ class CoarseLoop(virtual_time.VirtualTimeLoop):
         self._clock_resolution = 0.016
 
 
-def test_a_timer_that_fires_early_does_not_end_the_run() -> None:
+def test_a_timer_that_fires_early_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that waits for the pace is started, even if no other call wakes the loop."""
+    pace = Pace()
+    pace.rate = 1.0
+    monkeypatch.setattr("gateway_sdk.bulk._controller.Pace", lambda: pace)
 
-    async def main() -> None:
-        tuner, woken = AdaptiveLimit(bulk.Adaptive()), asyncio.Event()
-        tuner._controller._pace.rate = 1.0
-        assert tuner.size == 4
-        tuner.begin()
-        while not tuner.has_room(0, woken.set):
-            woken.clear()
-            await woken.wait()
+    async def call(number: int) -> int:
+        return number
+
+    async def main() -> list[int]:
+        return [result.value async for result in bulk.run(call, range(3), concurrency="adaptive")]
 
     with asyncio.Runner(loop_factory=CoarseLoop) as runner:
-        runner.run(main())
+        assert runner.run(main()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("refused", [None, True])

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sqlite3
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -213,18 +212,6 @@ def test_what_is_no_journal_is_refused(
         bulk.export(path, out)
 
     assert out.read_text(encoding="utf-8") == "before"
-
-
-async def test_a_journal_that_cannot_be_opened_is_named(
-    journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise sqlite3.OperationalError("unable to open database file")
-
-    monkeypatch.setattr(sqlite3, "connect", fail)
-
-    with pytest.raises(JournalError, match="unable to open"):
-        bulk.export(journal, journal.with_suffix(".csv"))
 
 
 async def test_a_wrong_suffix_and_a_missing_extra_are_named(

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -111,29 +110,6 @@ async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
     assert seen == ["first"]
     assert "give key=" in str(caught.value)
     assert "one" not in str(caught.value).split()
-
-
-async def test_results_behind_a_slow_one_do_not_pile_up_without_bound() -> None:
-    """With `ordered`, the number of items taken ahead is limited by the concurrency."""
-    taken = 0
-    quiet = asyncio.Event()
-
-    def items() -> Iterator[int]:
-        nonlocal taken
-        while True:
-            taken += 1
-            yield taken
-
-    async def call(number: int) -> None:
-        if number == 1:
-            await quiet.wait()
-        elif number == 8 * 2:
-            asyncio.get_running_loop().call_later(0, quiet.set)
-
-    async with aclosing(bulk.run(call, items(), concurrency=2, ordered=True)) as results:
-        await anext(results)
-
-    assert taken == 8 * 2
 
 
 async def test_known_results_let_other_tasks_run() -> None:

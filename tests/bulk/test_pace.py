@@ -128,4 +128,3 @@ def test_another_call_of_an_item_begins_when_the_one_before_has_ended() -> None:
     controller.attempt_ended(slot, 5.0, refused=False, is_429=False)
 
     assert (slot.began, slot.stage) == (5.0, controller._stage)
-    assert not slot.is_counted

@@ -247,28 +247,6 @@ async def test_an_error_thrown_into_a_run_ends_it() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
-    """The calls in flight end with the task that waits for them."""
-    started = asyncio.Event()
-
-    async def call(_: int) -> None:
-        started.set()
-        await asyncio.Event().wait()
-
-    async def consume() -> None:
-        async with aclosing(bulk.run(call, range(5))) as results:
-            async for _ in results:
-                pass
-
-    task = asyncio.create_task(consume())
-    await started.wait()
-    task.cancel()
-    await asyncio.wait([task])
-
-    assert task.cancelled()
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
 async def test_slots_do_not_wait_for_the_consumer() -> None:
     """When one result is taken, the next call starts, even if other results wait."""
     started: list[int] = []

@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import (
-    GatewaySession,
-    InvalidArgumentError,
-    JournalError,
-)
+from gateway_sdk import GatewaySession, InvalidArgumentError, JournalError
 from gateway_sdk.bulk import rate_rows
 from gateway_sdk.models import ExchangeRateSeriesRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
@@ -20,9 +16,15 @@ YEAR = ExchangeRateSeriesRequest(
 )
 
 
-def session(sandbox: Sandbox, **options: Any) -> GatewaySession:
-    given = {"access_token": SANDBOX_ACCESS_TOKEN, "transport": sandbox.transport(), **options}
-    return GatewaySession("http://localhost", **given)
+def session(
+    sandbox: Sandbox, base_url: str = "http://localhost", tenant_id: str | None = None
+) -> GatewaySession:
+    return GatewaySession(
+        base_url,
+        access_token=SANDBOX_ACCESS_TOKEN,
+        tenant_id=tenant_id,
+        transport=sandbox.transport(),
+    )
 
 
 async def test_a_year_in_parts_is_the_year(tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ async def test_a_year_in_parts_is_the_year(tmp_path: Path) -> None:
     assert rows(path)[0]["item"]["symbols"] == "USD,GBP"
 
 
-PLACES: list[dict[str, Any]] = [
+PLACES: list[dict[str, str]] = [
     {"base_url": "https://localhost"},
     {"base_url": "http://localhost:8080"},
     {"base_url": "http://127.0.0.1"},
@@ -57,24 +59,19 @@ PLACES: list[dict[str, Any]] = [
 ]
 
 
-def at(sandbox: Sandbox, options: dict[str, Any]) -> GatewaySession:
-    given = {"base_url": "http://localhost", **options}
-    return GatewaySession(access_token=SANDBOX_ACCESS_TOKEN, transport=sandbox.transport(), **given)
-
-
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_journal_belongs_to_one_gateway_and_tenant(
-    tmp_path: Path, place: dict[str, Any]
+    tmp_path: Path, place: dict[str, str]
 ) -> None:
     """The job has base URL and tenant, and no other pair can continue the journal."""
     path = tmp_path / "rates.db"
-    async with at(Sandbox(), {}) as gateway:
+    async with session(Sandbox()) as gateway:
         async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
             pass
     before, job = path.read_bytes(), job_of(path)
     sandbox = Sandbox()
 
-    async with at(sandbox, place) as gateway:
+    async with session(sandbox, **place) as gateway:
         with pytest.raises(JournalError, match="belongs to the job") as caught:
             async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
                 pass
@@ -88,11 +85,11 @@ async def test_a_journal_belongs_to_one_gateway_and_tenant(
 async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -> None:
     """Each tenant has its own job; a slash at the end of the URL makes no difference."""
     path = tmp_path / "rates.db"
-    async with at(Sandbox(), {"base_url": "http://LOCALHOST:80/"}) as gateway:
+    async with session(Sandbox(), "http://LOCALHOST:80/") as gateway:
         view = gateway.with_options(tenant_id="zoe@example.com")
         async for _ in view.currency.exchange_rate_series_bulk([YEAR], journal=path):
             pass
-    async with at(Sandbox(), {"tenant_id": "zoe@example.com"}) as gateway:
+    async with session(Sandbox(), tenant_id="zoe@example.com") as gateway:
         results = gateway.currency.exchange_rate_series_bulk([YEAR], journal=path)
         assert [result.from_journal async for result in results] == [True]
 
@@ -105,12 +102,8 @@ async def test_an_invalid_query_is_a_result() -> None:
     odd: Any = {"base": "EUR"}
     sandbox = Sandbox()
     async with session(sandbox) as gateway:
-        results = [
-            result
-            async for result in gateway.currency.exchange_rate_series_bulk(
-                [odd, YEAR], ordered=True
-            )
-        ]
+        run = gateway.currency.exchange_rate_series_bulk([odd, YEAR], ordered=True)
+        results = [result async for result in run]
 
     assert isinstance(results[0].error, InvalidArgumentError)
     assert results[1].value["base"] == "EUR"

@@ -4,11 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from gateway_sdk.bulk._limit import FixedLimit, Slot
 from gateway_sdk.bulk._pace import MOST_IN_A_ROW, Pace
-from gateway_sdk.bulk._statistics import Alarm, BaseRate, Latency, Stage, log_likelihood
-
-_ERROR: Final = 0.01
-"""The share of trials that may end wrongly; Wald's SPRT ends at the logarithm of 1 / this."""
+from gateway_sdk.bulk._statistics import Alarm, BaseRate, Latency, Stage
 
 _FALSE_ALARM: Final = 1e-4
 """A drop costs about a hundred attempts (CUSUM: the mean run length is at least 1 / this)."""
@@ -25,6 +23,9 @@ _NOISE: Final = 1 / 20
 _FLOOD: Final = 1 / 5
 """The share of refusals that is surely too high: four times the noise."""
 
+_CLEAR: Final = 1 / 9
+"""The share of refusals that looks more like the noise than like a flood."""
+
 _MOST_NOISE: Final = 1 / 16
 """The largest share of refusals that counts as noise; at more, the number of calls drops."""
 
@@ -37,30 +38,17 @@ _CROWDS: Final = 1 / 2
 _HELPS: Final = 5 / 4
 """The same, from which fewer calls give more throughput; a client that is busy itself has 1."""
 
-_EACH: Final = 8
-"""Successes after which a trial is judged: a judgement takes longer than a call."""
-
 _MEMORY: Final = 2000
 """Attempts that measure the noise: a share of 3 % is then known to within 0.4 %."""
 
 _ALARM: Final = -math.log(_FALSE_ALARM)
-_DECISION: Final = -math.log(_ERROR)
 
 
-class Slot:
-    def __init__(self, began: float, stage: Stage) -> None:
-        self.began = began  # its attempt; in the future if it waits for a retry
-        self.stage = stage  # of its first attempt
-        self.was_asleep = False  # True from its first retry on
-        self.was_refused = False  # its last attempt
-        self.is_counted = True  # in its stage
-
-
-class Controller:
-    """Finds and keeps the number of calls at once that is accepted; times are monotonic seconds."""
+class Controller(FixedLimit):
+    """Finds and keeps the number of calls at once that is accepted."""
 
     def __init__(self, maximum: int, start: int) -> None:
-        self._maximum = maximum
+        super().__init__(maximum)
         self._good = 1  # was accepted
         self._bad: int | None = None  # was too high
         self._step = 1
@@ -73,8 +61,6 @@ class Controller:
         self._latencies: dict[int, Latency] = {}
         self._crowded: tuple[Stage, int | None] | None = None
         self._patience = 0.0
-        self._failed: Stage | None = None
-        self._alarm = Alarm()
         self._alone = Alarm()  # of attempts that began with no other on its way
         self._last_end = 0.0  # of an attempt
         self._is_suspected = False  # whether the last block was crowded
@@ -104,7 +90,6 @@ class Controller:
     def begin(self, now: float) -> Slot:
         slot = Slot(now, self._stage)
         self._slots.add(slot)
-        self._stage.begun += 1
         self._pace.begin(now)
         return slot
 
@@ -130,13 +115,13 @@ class Controller:
         slot.was_refused = refused is True
         if refused is not None:
             if (is_429 or not refused) and self._was_alone(slot):
-                self._alone.add(refused=refused, usual=_NOISE, more=_FLOOD)
-                if self._alone.evidence >= _ALARM:  # so it is not the number of calls
+                evidence = self._alone.add(refused=refused, usual=_NOISE, more=_FLOOD)
+                if evidence >= _ALARM:  # so it is not the number of calls
                     self._pace.limit(now)
             self._learn_from(slot, now, refused=refused, is_429=is_429)
         self._last_end = now
         # The item may make another call, which begins now.
-        slot.began, slot.stage, slot.was_asleep, slot.is_counted = now, self._stage, False, False
+        slot.began, slot.stage, slot.was_asleep = now, self._stage, False
 
     def _learn_from(self, slot: Slot, now: float, *, refused: bool, is_429: bool) -> None:
         if refused:
@@ -145,7 +130,7 @@ class Controller:
             self._pace.refused(slot.began, now, is_429=is_429, was_fine=was_fine, row=row)
         else:
             self._succeeded(slot, now)
-        if self._counts(slot, refused=refused):
+        if self._counts(slot):
             self._stage.refused += refused
             self._stage.fine += not refused
             self._act(now, refused=refused)
@@ -161,19 +146,13 @@ class Controller:
             slot.stage.latency.add(seconds)
         self._pace.taken(slot.began, now)
 
-    def _counts(self, slot: Slot, *, refused: bool) -> bool:
+    def _counts(self, slot: Slot) -> bool:
         """Tell whether an attempt counts for the current number of calls."""
         if slot.was_asleep:
             # The session chose the time of this retry, so there may be one call too many.
             on_wire = len(self._slots) - len(self._sleeping)
-            counts = slot.began >= self._stage.since and on_wire <= self.size
-            self._stage.begun += counts
-            return counts
-        if refused and slot.stage is self._failed:
-            self._patience += 1 / _COST
-        counts = slot.stage is self._stage
-        self._stage.begun += counts and not slot.is_counted
-        return counts
+            return slot.began >= self._stage.since and on_wire <= self.size
+        return slot.stage is self._stage
 
     @property
     def _excess(self) -> float:
@@ -184,22 +163,22 @@ class Controller:
     def _unit(self) -> int:
         return max(1, int(self._good * _RESOLUTION))
 
-    @staticmethod
-    def _flood(refused: int, attempts: int) -> float:
-        """Return the evidence that the share of refusals is far too high, without a base."""
-        return log_likelihood(refused, attempts, _FLOOD) - log_likelihood(refused, attempts, _NOISE)
+    def _is_flooded(self, *, refused: bool) -> bool:
+        """Whether far too many are refused: for when the usual share is not known."""
+        return self._stage.alarm.add(refused=refused, usual=_NOISE, more=_FLOOD) >= _ALARM
+
+    def _is_unusual(self, *, refused: bool) -> bool:
+        usual = self._base.rate
+        more = min(0.9, usual + self._excess)
+        return self._stage.alarm.add(refused=refused, usual=usual, more=more) >= _ALARM
 
     def _start(self, now: float, *, refused: bool) -> None:
         """Double the number with each round trip."""
         stage = self._stage
-        if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
+        if self._is_flooded(refused=refused):
             self._bad, self._good = stage.size, max(1, stage.size // 2)
             self._go_to(self._good, self._learn, now)
-        elif (
-            stage.is_used
-            and stage.fine >= stage.size / 2
-            and self._flood(stage.refused, stage.ended) < 0
-        ):
+        elif stage.is_used and stage.fine >= stage.size / 2 and stage.share < _CLEAR:
             if self._is_crowded():
                 self._thin_out(now)
                 return
@@ -211,8 +190,8 @@ class Controller:
     def _learn(self, now: float, *, refused: bool) -> None:
         """Learn the share of refusals at a good number of calls, then try more calls."""
         stage = self._stage
-        if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
-            self._drop(stage.refused / stage.begun, now)
+        if self._is_flooded(refused=refused):
+            self._drop(stage.alarm.share, now)
         elif stage.ended >= 4 / self._excess:
             if stage.share > _MOST_NOISE:
                 self._drop(stage.share, now)
@@ -225,16 +204,12 @@ class Controller:
 
     def _try(self, now: float, *, refused: bool) -> None:
         """Keep a higher number of calls until it is clear whether the gateway refuses more."""
-        stage, base = self._stage, self._base
-        if refused and base.evidence_of_more(stage.refused, stage.begun) >= _DECISION:
+        stage = self._stage
+        if self._is_unusual(refused=refused):
             self._fail(now)
+        elif stage.ended < 8 / self._excess:
             return
-        if not refused and stage.ended % _EACH and stage.ended < 8 / self._excess:
-            return
-        same = base.evidence_of_same(stage.refused, stage.ended, self._excess)
-        if same < _DECISION and stage.ended < 8 / self._excess:
-            return
-        if stage.share - base.rate > self._excess / 2:
+        elif stage.share - self._base.rate > self._excess / 2:
             self._fail(now)
         elif stage.is_used:
             if self._is_crowded():
@@ -247,10 +222,8 @@ class Controller:
     def _hold(self, now: float, *, refused: bool) -> None:
         """Keep the number that is known to be good."""
         stage = self._stage
-        usual = self._base.rate
-        self._alarm.add(refused=refused, usual=usual, more=min(0.9, usual + self._excess))
-        if self._alarm.evidence >= _ALARM:
-            self._drop(self._alarm.share, now)
+        if self._is_unusual(refused=refused):
+            self._drop(stage.alarm.share, now)
             return
         attempts, refusals = self._block
         self._block = attempts + 1, refusals + refused
@@ -276,7 +249,7 @@ class Controller:
         self._go_to(self._good, self._learn, now)
 
     def _fail(self, now: float) -> None:
-        stage = self._failed = self._stage
+        stage = self._stage
         self._bad, self._step = stage.size, 1
         self._patience = max(2.0, stage.refused - self._base.rate * stage.ended) / _COST
         if self._bad - self._good > self._unit:
@@ -306,14 +279,11 @@ class Controller:
 
     def _is_crowded(self) -> bool:
         """Whether replies take so much longer than with fewer calls that more calls do not help."""
-        fewer, weighted = Latency(), 0.0
-        lower = [size for size in self._latencies if size <= _FEWER * self.size]
-        for size in lower:
-            if size >= _FEWER * max(lower):
-                fewer.merge(self._latencies[size])
-                weighted += self._latencies[size].count * math.log(size)
-        growth = math.log(self.size) - weighted / max(1, fewer.count)
-        return self._stage.latency.is_slower_than(fewer, _CROWDS * growth)
+        fewer = max((size for size in self._latencies if size <= _FEWER * self.size), default=None)
+        if fewer is None:
+            return False
+        growth = math.log(self.size / fewer)
+        return self._stage.latency.is_slower_than(self._latencies[fewer], _CROWDS * growth)
 
     def _thin_out(self, now: float) -> None:
         """Halve the number, to see whether replies become faster."""
@@ -335,8 +305,8 @@ class Controller:
         return False
 
     def _go_to(self, size: int, act: Callable[..., None], now: float) -> None:
-        # A failed trial does not change the evidence from before it.
+        # A failed trial does not change the evidence of the blocks before it.
         if act != self._try and not (act == self._hold and self._act == self._try):
-            self._alarm, self._block, self._is_suspected = Alarm(), (0, 0), False
+            self._block, self._is_suspected = (0, 0), False
         self._act = act
         self._stage = Stage(max(1, min(size, self._maximum)), now)

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic
 
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
-from gateway_sdk.bulk._limit import FixedLimit
+from gateway_sdk.bulk._limit import TOO_MANY, FixedLimit, was_refused
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -73,7 +73,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
     def begin(self, *, is_probe: bool) -> None:
         self.is_open, self.is_probe, self.began, self._was_reported = True, is_probe, None, False
         self._run.budget.calls += 1
-        self._slot = self._run.limit.begin()
+        self._slot = self._run.limit.begin(self._loop.time())
 
     def end(self, error: Exception | None) -> None:
         self.is_open, self.error = False, error
@@ -88,7 +88,15 @@ class ItemRun(RunItem, Generic[Item, Value]):
     def _report(self, error: Exception | None) -> None:
         """Let the limit learn from a whole call, none of whose attempts a session reported."""
         status = error.status if isinstance(error, StatusError) else None if error else 200
-        self._run.limit.attempt_ended(self._slot, status, type(error).__name__)
+        self._learn(status, type(error).__name__)
+
+    def _learn(self, status: int | None, error: str | None) -> None:
+        self._run.limit.attempt_ended(
+            self._slot,
+            self._loop.time(),
+            refused=was_refused(status, error),
+            is_429=status == TOO_MANY,
+        )
 
     def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Item, Value]:
         return BulkResult(
@@ -124,7 +132,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
         self._wait(seconds)
 
     def _wait(self, seconds: float) -> None:
-        self._run.limit.waits(self._slot, seconds)
+        self._run.limit.waits(self._slot, self._loop.time(), seconds)
         self._run.wake()
 
     def call_started(self, call: CallInfo) -> None:
@@ -138,7 +146,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
         self._calls[call] += (attempt,)
         if self._is_here():
             self._was_reported = True
-            self._run.limit.attempt_ended(self._slot, attempt.status, attempt.error)
+            self._learn(attempt.status, attempt.error)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
         del call, attempt

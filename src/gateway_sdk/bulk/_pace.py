@@ -28,7 +28,7 @@ _REACHED: Final = 0.75
 """The share of a rate that must be reached; replies to calls from before the trial count too."""
 
 _LATELY: Final = 5.0
-"""Seconds of successes that tell a rate, if no Retry-After does."""
+"""Seconds of successes that tell a rate."""
 
 _KEPT: Final = 5000
 """The largest number of times of successes that are kept."""
@@ -41,25 +41,20 @@ class Pace:
         self.rate: float | None = None  # None while there is no limit
         self._good = 0.0  # a rate without refusals
         self._bad: float | None = None  # a rate with refusals
-        self._step = _STEP
+        self._step = 4 * _STEP
         self._next = 0.0  # when the next call may start
         self._changed = 0.0
         self._need = 0.0  # successes before the next trial
         self._got = 0
-        self._is_held = False  # whether a call had to wait; without that, the rate was not reached
         self._row = 0
         self._enough = 2
         self._first = 0.0  # when the first refused attempt of the row began
         self._was_fine = False  # whether the number of calls was good before the row
         self._last_taken = -1.0
-        self._waits: deque[float] = deque(
-            [0.0], maxlen=MOST_IN_A_ROW
-        )  # the last ones after refusals
-        self._asked = 0.0  # seconds of the Retry-After, approximately
+        # The last ones after refusals.
+        self._waits: deque[float] = deque([0.0], maxlen=MOST_IN_A_ROW)
         self._is_stopped = False
         self._stops = 0
-        self._stopped: float | None = None
-        self._count = 0  # successes since the last stop
         self._taken: deque[float] = deque(maxlen=_KEPT)
 
     @property
@@ -70,7 +65,6 @@ class Pace:
     def wait_until(self, now: float) -> float | None:
         if self.rate is None or now >= self._next:
             return None
-        self._is_held = True
         return self._next
 
     def begin(self, now: float) -> None:
@@ -81,12 +75,11 @@ class Pace:
         self._last_taken = max(self._last_taken, began)
         if began >= self._first:
             self._row, self._is_stopped = 0, False
-        self._count += 1
         self._taken.append(now)
         if self.rate is None:
             return
         self._got += 1
-        if self._got >= self._need and self._is_held:
+        if self._got >= self._need:
             if self._got >= _REACHED * self.rate * (now - self._changed):
                 self._good = self.rate
                 self._try_more(now)
@@ -127,44 +120,33 @@ class Pace:
         """Handle a stop: the second one without another reason proves a rate limit."""
         self._is_stopped = True
         self._stops += self._was_fine
-        stopped, count = self._stopped, self._count
-        self._stopped, self._count = self._first, 0
-        wait = min(self._waits)
-        is_proven = self._stops >= _STOPS and wait >= _WAIT
-        if self.rate is not None or stopped is None or not is_proven or self._first <= stopped:
-            return
-        # The rate lies between the successes per second from stop to stop, with the pause, and
-        # those in a time as long as the Retry-After.
-        self._good = count / (self._first - stopped)
-        self._asked = wait
-        highest = sum(time > now - self._asked for time in self._taken) / self._asked
-        self._bad = max(highest, self._good) * (1 + 2 * _STEP)
-        self._go_to(max(self._good, highest * (1 - _STEP)), now, seconds=1)
+        if self._stops >= _STOPS and min(self._waits) >= _WAIT:
+            self.limit(now)
 
     def limit(self, now: float) -> None:
-        """Limit the rate to what was taken lately, because even single calls are refused."""
+        """Limit the rate to what was taken lately, because it is no number of calls at once."""
+        if self.rate is None and (average := self._average(now)):
+            self._good = average
+            self._go_to(average, now, seconds=1)
+            self._changed = now + self._wait
+
+    @property
+    def _wait(self) -> float:
+        return max(_WAIT, min(self._waits))
+
+    def _average(self, now: float) -> float:
         since = max(now - _LATELY, self._taken[0] if self._taken else now)
-        taken = sum(time > since for time in self._taken)
-        if self.rate is None and taken > 1 and now > since:
-            self._good = taken / (now - since)
-            self._step, self._asked = 4 * _STEP, 1.0
-            self._stopped, self._count = now, 0
-            self._go_to(self._good, now, seconds=1)
-            self._changed = now + self._asked
+        return sum(time > since for time in self._taken) / (now - since) if now > since else 0.0
 
     def _lower(self, rate: float, now: float) -> None:
         self._bad = rate
         if rate <= self._good:
-            since = now - (self._stopped or 0.0)
-            average = self._count / since if since > 0 else rate
-            self._good = max(rate / 2, min(rate * (1 - _STEP), (average + rate) / 2))
-        self._stopped, self._count = now, 0
+            self._good = max(rate / 2, min(rate * (1 - _STEP), (self._average(now) + rate) / 2))
         self._go_to(self._good, now, seconds=_SECONDS)
-        self._changed = now + self._asked  # refusals until then are of the old rate
+        self._changed = now + self._wait  # refusals until then are of the old rate
 
     def _go_to(self, rate: float, now: float, *, seconds: float) -> None:
         self.rate = rate
         self._changed = now
         self._need = max(20.0, seconds * rate)
         self._got = 0
-        self._is_held = False

@@ -3,22 +3,32 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Sequence,
+)
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
-from gateway_sdk._call.events import ITEMS
+from gateway_sdk._call.events import ITEMS, tell
 from gateway_sdk._call.retry import Bucket, RetryBudget
+from gateway_sdk._python import tell_progress
 from gateway_sdk.bulk._item import Backoff, ItemRun, OfRun
 from gateway_sdk.bulk._limit import FixedLimit
-from gateway_sdk.bulk._observers import Reporter
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._recorder import MemoryResults
 from gateway_sdk.bulk._source import make_source
-from gateway_sdk.bulk.results import BulkResult, Item, Value
+from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, Outage, Progress, Value
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
+from gateway_sdk.observer import Observer, RunInfo
 
 AHEAD: Final = 8
 """Items taken but not yet yielded, per call in flight: they wait for a slow item, an equal one, or
@@ -33,6 +43,55 @@ _RESULTS_IN_A_ROW: Final = 64
 _BUDGET: Final = RetryBudget(share=1.0)
 """The retries of a run, apart from those of its sessions: at most one more request per item. What
 lacks a retry is tried later, and a gateway that is away is not asked by all items."""
+
+
+class Reporter:
+    """Tells observers and `on_progress` how far a run is."""
+
+    def __init__(
+        self, on_progress: OnProgress | None, observers: Sequence[Observer], total: int | None
+    ) -> None:
+        self._on_progress = on_progress
+        self.observers = observers
+        self._run = RunInfo(total)
+        self._items = self._done = self._failed = self._from_journal = 0
+        self._outage: Outage | None = None
+
+    @contextmanager
+    def run_is_told(self) -> Generator[None]:
+        began = time.monotonic()
+        with ExitStack() as ends:
+            for observer in self.observers:
+                ends.push(partial(self._finished, observer, began))
+                tell(observer.run_started, self._run)
+            yield
+
+    def item_started(self) -> None:
+        self._items += 1
+        for observer in self.observers:
+            tell(observer.item_started, self._run, self._items)
+
+    def count(self, result: BulkResult[Any, Any]) -> None:
+        self._done += 1
+        self._failed += result.error is not None
+        self._from_journal += result.from_journal
+        self._tell()
+
+    def outage(self, outage: Outage | None) -> None:
+        """Report that an outage began, or ended."""
+        self._outage = outage
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._on_progress is not None:
+            counts = self._done, self._failed, self._from_journal
+            tell_progress(self._on_progress, Progress(*counts, self._run.total, self._outage))
+
+    def _finished(
+        self, observer: Observer, began: float, _: object, error: BaseException | None, __: object
+    ) -> None:
+        elapsed = time.monotonic() - began
+        tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
 
 
 class Runner(Generic[Item, Value]):
@@ -73,6 +132,7 @@ class Runner(Generic[Item, Value]):
         self._under_way = 0  # items that are called, or whose results are written or read
         self._ready = 0
         self._streak = 0
+        self._timer: asyncio.TimerHandle | None = None  # of the limit
 
     def _wake(self) -> None:
         self._woken.set()
@@ -125,9 +185,7 @@ class Runner(Generic[Item, Value]):
 
     def _start_one(self) -> bool:
         """Start a new item, or else one that failed; False if there is none, or no room."""
-        # In ordered runs, results may wait for the first one, up to a limit.
-        waiting = 0 if self._ordered else self._ready
-        if not self._outages.allows_call or not self._limit.has_room(waiting, self._wake):
+        if not self._outages.allows_call or not self._has_room():
             return False
         # Calls begin while results are written, but not many: a result may make the user leave.
         # One call at a time waits for that of the one before.
@@ -142,6 +200,22 @@ class Runner(Generic[Item, Value]):
         else:
             return False
         return True
+
+    def _has_room(self) -> bool:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        # In ordered runs, results may wait for the first one, up to a limit.
+        if self._limit.has_room(now, 0 if self._ordered else self._ready):
+            return True
+        wakes_at = self._limit.wakes_at(now)
+        if wakes_at is not None and self._timer is None:
+            self._timer = loop.call_at(wakes_at, self._on_timer)
+        return False
+
+    def _on_timer(self) -> None:
+        # The clock is not checked: a timer may fire early by its resolution, 16 ms on Windows.
+        self._timer = None
+        self._wake()
 
     def _take(self, item: Item) -> None:
         """Start an item, unless its result is known or an equal item is in flight."""

@@ -27,11 +27,11 @@ from gateway_sdk._checks import (
     is_async,
 )
 from gateway_sdk._everywhere import with_added
+from gateway_sdk.bulk._controller import Controller
 from gateway_sdk.bulk._journal import SqliteLedger
-from gateway_sdk.bulk._limit import Adaptive, AdaptiveLimit, FixedLimit
-from gateway_sdk.bulk._observers import Reporter
+from gateway_sdk.bulk._limit import Adaptive, FixedLimit
 from gateway_sdk.bulk._recorder import LedgerResults, MemoryResults
-from gateway_sdk.bulk._runner import Runner
+from gateway_sdk.bulk._runner import Reporter, Runner
 from gateway_sdk.bulk.ledger import Ledger
 from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
@@ -213,12 +213,12 @@ def _check_job(job: object) -> str:
     return job
 
 
-def limit_of(name: str, concurrency: object) -> FixedLimit:
+def _limit_of(name: str, concurrency: object) -> FixedLimit:
     """Return the limit for the argument `concurrency` of `run`."""
     if concurrency == "adaptive":
-        return AdaptiveLimit(Adaptive())
+        concurrency = Adaptive()
     if isinstance(concurrency, Adaptive):
-        return AdaptiveLimit(concurrency)
+        return Controller(concurrency.maximum, concurrency.start)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise ConfigurationError(
             "must be a whole number of at least 1, 'adaptive', or an Adaptive", setting=name
@@ -230,7 +230,7 @@ _LEDGER: Final = ("open", "has", "read", "write", "aclose")
 _OF_A_JOURNAL: Final = ("job", "dump", "load", "retry_failed")
 
 RUN: Final[Declared] = {
-    "concurrency": ("adaptive", limit_of),
+    "concurrency": ("adaptive", _limit_of),
     "key": (None, _check_function),
     "ordered": (False, check_switch),
     "deadline": (None, check_seconds),

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 import random
-import shutil
 import sqlite3
 import stat
 import sys
@@ -365,14 +364,3 @@ async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None
             await fetch(folder / "journal.db", [1], refused)
     finally:
         os.seteuid(0)
-
-
-async def test_a_copy_during_the_run_is_complete_with_its_log(tmp_path: Path) -> None:
-    """The rows that are not in the file yet are in the log beside it."""
-    path, copy = tmp_path / "journal.db", tmp_path / "copy.db"
-    async with aclosing(bulk.run(same, range(3), journal=path, job=JOB, concurrency=1)) as results:
-        async for _ in results:
-            for end in ("", "-wal"):
-                shutil.copy(f"{path}{end}", f"{copy}{end}")
-
-    assert len(rows(copy)) == 3

@@ -1,7 +1,6 @@
 """Runs that are killed with SIGKILL at any moment: no yielded result is lost or doubled."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,27 +23,10 @@ async def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, kills: int)
     assert all("rates" in line["value"] for line in resume.rows(path))
 
 
-GOOD: dict[str, Any] = {
-    "count": 9,
-    "yielded_at_last": 9,
-    "lost": 0,
-    "doubled": 0,
-    "missing": 0,
-    "failed": 0,
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"lost": 1}, "1 lost"),
-        ({"doubled": 2}, "2 doubled"),
-        ({"missing": 3}, "3 missing"),
-        ({"failed": 4}, "4 failed"),
-        ({"yielded_at_last": 8}, "8 results at last"),
-    ],
-)
-def test_an_error_in_resuming_is_found(change: dict[str, int], problem: str) -> None:
+def test_an_error_in_resuming_is_found() -> None:
     """Each figure that must be 0 is named if it is not."""
-    assert resume.missed(GOOD) == []
-    assert resume.missed({**GOOD, **change}) == [problem]
+    wrong = {"lost": 1, "doubled": 2, "missing": 3, "failed": 4}
+
+    assert resume.missed({"count": 9, "yielded_at_last": 8, **wrong}) == [
+        "1 lost", "2 doubled", "3 missing", "4 failed", "8 results at last",
+    ]  # fmt: skip

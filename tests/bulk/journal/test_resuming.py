@@ -158,14 +158,6 @@ async def some(item: str) -> Any:
     return {"name": item}
 
 
-async def test_a_row_is_there_before_its_result_is_yielded(tmp_path: Path) -> None:
-    """A result that was yielded is in the file."""
-    path = tmp_path / "journal.db"
-
-    async for result in bulk.run(some, map(str, range(50)), journal=path, job=JOB):
-        assert result.item in {line["item"] for line in rows(path)}
-
-
 async def test_other_tools_read_a_journal_as_it_is(tmp_path: Path) -> None:
     """As polars does; sqlite3 reads into the values."""
     path = tmp_path / "journal.db"

@@ -15,7 +15,7 @@ from gateway_sdk import (
     JournalError,
     bulk,
 )
-from gateway_sdk.bulk._entries import item_text
+from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
 from tests.bulk.journal.journals import JOB, fetch, refused, rows
 
