@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import Outcome
-from gateway_sdk._call.shared_state import CallScope, CallsInFlight
+from gateway_sdk._call.deadline import CallScope, CallsInFlight
 from gateway_sdk.errors import DeadlineExceededError, SessionStateError
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import serve

@@ -15,6 +15,7 @@ FILES = {
     "_cancellation.py",
     "areas/wallet.py",
     "_call/call.py",
+    "_call/deadline.py",
     "_call/shared_state.py",
     "_http/request.py",
     "_http/reply.py",
@@ -42,7 +43,7 @@ class Followed:
 
 
 async def test_a_call_goes_through_few_files() -> None:
-    """A reader follows cancel_order through fourteen files; a new one has to be worth its door."""
+    """A reader follows cancel_order through fifteen files; a new one has to be worth its door."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -63,4 +64,4 @@ async def test_a_call_goes_through_few_files() -> None:
             sys.setprofile(before)
 
     assert followed.files == FILES
-    assert len(followed.files) == 14
+    assert len(followed.files) == 15

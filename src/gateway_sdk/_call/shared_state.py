@@ -8,20 +8,18 @@ import inspect
 import logging
 import os
 import sys
-import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from copy import copy
 from enum import Enum
-from types import TracebackType
-from typing import Any, Final, Self, TypedDict
+from typing import Any, Final, TypedDict
 
 import httpx
 
+from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
-from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
 from gateway_sdk._everywhere import with_added
 from gateway_sdk._http.reply import ParseFloat
@@ -30,8 +28,6 @@ from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk.errors import (
     ConfigurationError,
-    DeadlineExceededError,
-    GatewayError,
     SessionStateError,
 )
 from gateway_sdk.observer import CallInfo, Observer
@@ -104,97 +100,6 @@ SHARED: Final[dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
 
 DEFAULT_CUT: Final = 1.0
 """Seconds that calls have to end after closing has cut them. Then closing goes on without them."""
-
-
-class CallsInFlight:
-    def __init__(self) -> None:
-        self.scopes: set[CallScope] = set()
-        self._is_cut = False
-        self._news = asyncio.Event()  # the last call has ended, or all were cut
-
-    def remove(self, scope: "CallScope") -> None:
-        self.scopes.discard(scope)
-        if not self.scopes:
-            self._news.set()
-
-    def cut(self) -> None:
-        if not self._is_cut:
-            self._is_cut = True
-            for scope in self.scopes:
-                scope.cut()
-            self._news.set()
-
-    async def drain(self, seconds: float) -> None:
-        if not self._is_cut:
-            await self.wait(seconds)
-
-    async def wait(self, seconds: float) -> None:
-        if self.scopes:
-            self._news.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
-
-
-class CallScope(OwnCancellation):
-    """Runs one call, and cancels it at its deadline or when it is cut."""
-
-    __slots__ = ("_calls", "_deadline", "_due", "_reason", "_timer", "when")
-
-    def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
-        OwnCancellation.__init__(self)  # `super` takes longer
-        self._calls = calls
-        self._deadline = deadline
-        self.when: float | None = None  # the deadline by the loop's clock
-        self._due: float | None = None  # and by the real one
-        self._reason: GatewayError | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-        if deadline is not None:
-            loop = asyncio.get_running_loop()
-            self.when = loop.time() + deadline
-            # uvloop's clock is that of the beginning of a turn, however long the turn takes.
-            self._due = time.monotonic() + deadline
-            self._timer = loop.call_at(self.when, self.end)
-        calls.scopes.add(self)  # last, so that nothing stays registered after an error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._calls.remove(self)
-        if self._timer is not None:
-            self._timer.cancel()
-        reason = self._reason
-        if self.take_back(kind) and reason is not None:
-            raise reason from None
-
-    def check(self) -> None:
-        """Raise the error of the deadline if it has passed; called right before the first byte."""
-        # The timer may be late, on an event loop that is busy.
-        if self._due is not None and time.monotonic() >= self._due:
-            self._reason = self._late()
-            raise self._reason
-
-    def end(self) -> None:
-        self._end_with(self._late())
-
-    def cut(self) -> None:
-        closed = SessionStateError("the session was closed before the reply came")
-        closed.advice = Advice.REPEAT
-        self._end_with(closed)
-
-    def _late(self) -> GatewayError:
-        return DeadlineExceededError(f"the deadline of {self._deadline:g} s passed")
-
-    def _end_with(self, reason: GatewayError) -> None:
-        if self._reason is None and self.cancel():
-            self._reason = reason
 
 
 class SharedState:
