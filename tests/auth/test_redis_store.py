@@ -218,6 +218,16 @@ async def test_workers_outlive_redis(
     assert await headless.token(rejected=first) == second
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
+    source = SharedTokenSource(with_password(durable), person := Person())
+    person.may_finish.clear()
+    asking = asyncio.create_task(source.token(rejected=second))
+    await person.started.wait()
+    durable.kill()
+    person.may_finish.set()
+    assert await asking is await source.token()
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "Redis at " in warning.getMessage()
+
 
 @NEEDS_REDIS
 async def test_a_server_without_a_valid_certificate_gets_no_token(
