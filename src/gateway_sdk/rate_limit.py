@@ -2,10 +2,11 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
 
 from gateway_sdk._checks import check_count, check_seconds
+from gateway_sdk._fair_queue import FairQueue
 from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
@@ -53,27 +54,22 @@ class RateLimiter(Limiter):
         self._limit = limit
         self._unsent = 0  # requests that have passed, and have not begun
         self._sent: deque[float] = deque()  # when, oldest first, of the last `seconds`
-        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        self._queue = FairQueue(self._give_back)
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self) -> None:
         """Wait until a request may be sent."""
         loop = asyncio.get_running_loop()
-        if not self._waiters and self._has_room(loop.time()):
+        if not self._queue.waiters and self._has_room(loop.time()):
             self._unsent += 1
             return
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters[waiter] = None
+        waiter = self._queue.join()
         self._set_timer(loop)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter in self._waiters:
-                del self._waiters[waiter]
-            elif not waiter.cancelled():  # it got its turn in the same step: give it to the next
-                self._unsent -= 1
-                self._let_through(loop)
-            raise
+        await self._queue.turn(waiter)
+
+    def _give_back(self) -> None:
+        self._unsent -= 1
+        self._let_through(asyncio.get_running_loop())
 
     def begin(self) -> None:
         """Count a request that has passed as sent now."""
@@ -93,24 +89,21 @@ class RateLimiter(Limiter):
     def _let_through(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the callers pass that the limit allows, and set the timer for the next one."""
         now = loop.time()
-        while self._waiters and self._has_room(now):
-            waiter, _ = self._waiters.popitem(last=False)
-            if not waiter.done():  # else cancelled, and its task has not run yet
-                self._unsent += 1
-                waiter.set_result(None)
+        while self._has_room(now) and self._queue.let_pass():
+            self._unsent += 1
         self._set_timer(loop)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiters and self._sent:  # else the next `begin` sets it
+        if self._queue.waiters and self._sent:  # else the next `begin` sets it
             at = self._sent[0] + self._limit.seconds
             self._timer = loop.call_at(at, self._let_through, loop)
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<RateLimiter {self._limit}, {len(self._waiters)} waiting>"
+        return f"<RateLimiter {self._limit}, {len(self._queue.waiters)} waiting>"
 
 
 def limiter_of(limit: RateLimit | Limiter | None) -> Limiter | None:

@@ -6,13 +6,13 @@ since (`Connection.is_fit`), and cut otherwise.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 import httpx
 
+from gateway_sdk._fair_queue import FairQueue
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.rate_limit import Limiter
@@ -24,13 +24,10 @@ KEEPALIVE_EXPIRY: Final = 50.0
 class Admission:
     """Decides when a request may be sent: it needs a slot, and its turn under the rate limit."""
 
-    # The callers without a slot wait in the order of their arrival; one that is cancelled meanwhile
-    # keeps no slot.
-
     def __init__(self, slots: int, limiter: Limiter | None = None) -> None:
         self.size = self.free = slots
         self._limiter = limiter
-        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        self._queue = FairQueue(self.leave)
 
     def enter_now(self) -> bool:
         """Enter if nothing has to be waited for; no caller waits then, as `leave` serves these."""
@@ -48,7 +45,10 @@ class Admission:
             began = loop.time()
             try:
                 # With a rate limit, long waits are normal: only the deadline of the call ends them.
-                await self._wait(seconds if self._limiter is None else None)
+                limit = seconds if self._limiter is None else None
+                await self._queue.turn(self._queue.join(), limit)
+            except TimeoutError:
+                raise httpx.PoolTimeout("no connection came free") from None
             finally:
                 transmission.slot_wait = loop.time() - began
         if self._limiter is not None:
@@ -59,41 +59,14 @@ class Admission:
                 self.leave()
                 raise
 
-    async def _wait(self, seconds: float | None) -> None:
-        loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
-        self._waiters[waiter] = None
-        # asyncio.timeout would cancel the task, which somebody else may do in the same turn.
-        timer = None if seconds is None else loop.call_later(seconds, self._give_up, waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter in self._waiters:
-                del self._waiters[waiter]
-            elif not (waiter.cancelled() or waiter.exception()):
-                self.leave()  # it got the slot in the same turn of the event loop: give it back
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _give_up(self, waiter: asyncio.Future[None]) -> None:
-        if not waiter.done():
-            del self._waiters[waiter]
-            waiter.set_exception(httpx.PoolTimeout("no connection came free"))
-
     def leave(self) -> None:
         """Give the slot back: to the caller that waits longest, if there is one."""
-        while self._waiters:
-            waiter, _ = self._waiters.popitem(last=False)
-            if not waiter.done():  # else cancelled, and its task has not run yet
-                waiter.set_result(None)
-                return
-        self.free += 1
+        if not (self._queue.waiters and self._queue.let_pass()):
+            self.free += 1
 
     @property
     def waiting(self) -> int:
-        return len(self._waiters)
+        return len(self._queue.waiters)
 
 
 class Pool:
