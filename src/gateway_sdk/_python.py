@@ -1,8 +1,9 @@
-"""What Python itself lacks: late names, calls that cannot fail."""
+"""What Python itself lacks: late names, safe reprs, calls that cannot fail."""
 
 import logging
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -29,6 +30,21 @@ def lazy(
 
     public = sorted({*places, *themselves})
     return load, lambda: sorted({*vars(sys.modules[package]), *public}), public
+
+
+def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a `__repr__` that also works without some attributes."""
+    # A traceback that shows local variables calls it, and an AttributeError in it would hide the
+    # original error.
+
+    @wraps(describe)
+    def describe_or_say_so(half_built: Any) -> str:
+        try:
+            return describe(half_built)
+        except AttributeError:
+            return f"<{type(half_built).__name__}, not fully made>"
+
+    return describe_or_say_so
 
 
 def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:

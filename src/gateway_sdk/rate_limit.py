@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gateway_sdk._checks import check_count, check_seconds
 from gateway_sdk._fair_queue import FairQueue
+from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 
@@ -100,6 +101,7 @@ class RateLimiter(Limiter):
             at = self._sent[0] + self._limit.seconds
             self._timer = loop.call_at(at, self._let_through, loop)
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<RateLimiter {self._limit}, {len(self._queue.waiters)} waiting>"
 

@@ -8,7 +8,7 @@ from gateway_sdk._call.call import CallArguments, Caller
 from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._checks import check_names
-from gateway_sdk._python import NotPickled
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._settings import (
     DECLARED,
     EnvironmentSettings,
@@ -226,6 +226,7 @@ class GatewaySession(NotPickled):
         if not self._is_view:
             await self._caller.shared.aclose()
 
+    @safe_repr
     def __repr__(self) -> str:
         kind = "view of GatewaySession" if self._is_view else "GatewaySession"
         return f"<{kind} {self._caller.shared.base_url} ({self._caller.shared.state.value})>"

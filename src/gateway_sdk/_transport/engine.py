@@ -9,6 +9,7 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import field_lines
+from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import is_mocked, send_by_httpx
 from gateway_sdk._transport.dial import Route
 from gateway_sdk._transport.exchange import Exchange
@@ -115,6 +116,7 @@ class Engine:
             exchange.connection.abort()
         self._admission.leave()
 
+    @safe_repr
     def __repr__(self) -> str:
         slots = self._admission
         return (

@@ -13,6 +13,7 @@ import httpx
 from gateway_sdk._checks import Declared, check_count, check_names, check_switch, checked
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
+from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import (
     AnyClient,
     AnyTransport,
@@ -244,6 +245,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         for engine in self._engines.values():
             await engine.aclose()
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<GatewayTransport {list(self._engines.values())}>"
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway_sdk._checks import check_wait
 from gateway_sdk._lock_file import LockFile
-from gateway_sdk._python import NotPickled
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
@@ -289,6 +289,7 @@ class SharedTokenSource(NotPickled):
             return "the gateway refused the access token"
         return f"the access token expired at {loaded.ends}"
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, unquote_plus
 
 import httpx
 
-from gateway_sdk._python import NotPickled
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk.auth.token import Token, problem_of, scope_names
 from gateway_sdk.errors import (
@@ -102,6 +102,7 @@ class LoginAttempt(NotPickled):
             raise StateMismatchError("the response was used before: a login accepts one response")
         self.is_open = False
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<LoginAttempt ({'open' if self.is_open else 'ended'})>"
 
@@ -207,6 +208,7 @@ class ImplicitFlow:
             raise StateMismatchError("the URL is not the redirect URI of this login")
         return self.finish(attempt, fragment=fragment, query=query, now=now)
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<ImplicitFlow of {self.client_id!r} at {httpx.URL(self.authorization_url).host}>"
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from pydantic import SecretStr
 
-from gateway_sdk._python import NotPickled
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 DEFAULT_LEEWAY: Final = 30.0
@@ -87,6 +87,7 @@ class Token(NotPickled):
             return ""
         return datetime.fromtimestamp(self.expires_at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
+    @safe_repr
     def __repr__(self) -> str:
         return (
             f"Token(value={self.value!r}, expires_at={self.expires_at!r}, "

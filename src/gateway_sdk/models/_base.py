@@ -31,6 +31,8 @@ from pydantic_core import (
     PydanticSerializationError,
 )
 
+from gateway_sdk._python import safe_repr
+
 T = TypeVar("T")
 
 _MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
@@ -113,9 +115,11 @@ class Model(BaseModel):
             except ValidationError as error:  # it shows the value, which may be secret
                 raise in_plain_words(error, type(self), personal=True) from None
 
+    @safe_repr
     def __repr__(self) -> str:
         return super().__repr__()
 
+    @safe_repr
     def __str__(self) -> str:
         return super().__str__()
 

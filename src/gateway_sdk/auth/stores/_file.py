@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import (
     MAX_RECORD,
     TokenKey,
@@ -163,6 +164,7 @@ class PrivateFileStore:
     def _store_error(self, what: str, error: OSError) -> TokenStoreError:
         return TokenStoreError(f"the file {self.path} {what}: {error.strerror}")
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<PrivateFileStore {self.path}>"
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from gateway_sdk._extras import needing_extra
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import TokenStoreError
@@ -63,6 +64,7 @@ class KeyringStore:
             kind = type(error).__name__
             raise TokenStoreError(f"the keyring cannot be used here: {kind}") from None
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<KeyringStore {SERVICE}/{self.key.digest}>"
 

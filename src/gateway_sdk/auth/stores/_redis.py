@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._extras import needing_extra
-from gateway_sdk._python import NotPickled
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
@@ -92,6 +92,7 @@ class RedisStore(NotPickled):
             kind = type(error.__cause__ or error.__context__ or error).__name__
             raise TokenStoreError(f"Redis at {self._place} cannot be used: {kind}") from None
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<RedisStore {self._place} {self._name}>"
 

@@ -1,0 +1,90 @@
+"""Objects whose `__init__` raised: a traceback with locals can show them."""
+
+import importlib
+import inspect
+import pkgutil
+from typing import Any
+
+import pytest
+
+import gateway_sdk
+from gateway_sdk import ConfigurationError, GatewaySession, Token
+from gateway_sdk.models import CreateRequest
+
+FOREIGN = ("gateway_sdk.cli", "gateway_sdk._pyinstaller.")
+"""No user makes classes of the command line; PyInstaller alone runs its hooks."""
+
+
+def classes() -> list[type]:
+    """Return every class of the package that can be half built."""
+    found: list[type] = []
+    for module in pkgutil.walk_packages(gateway_sdk.__path__, "gateway_sdk."):
+        if not module.name.startswith(FOREIGN):
+            of_module = vars(importlib.import_module(module.name)).values()
+            found += [
+                kind
+                for kind in of_module
+                if inspect.isclass(kind)
+                and kind.__module__ == module.name
+                and _can_be_half_built(kind)
+            ]
+    return found
+
+
+def _can_be_half_built(kind: Any) -> bool:
+    made_by_dataclass = vars(kind).get("__dataclass_params__")
+    if made_by_dataclass is not None and made_by_dataclass.init:
+        return False  # it has every field before any code of ours runs
+    try:
+        kind.__new__(kind)
+    except TypeError:
+        return False  # it is abstract, an enumeration or a named tuple
+    return True
+
+
+CLASSES = classes()
+
+
+def test_the_classes_that_matter_are_among_them() -> None:
+    """The table is made of what is there, and must not become empty."""
+    names = {kind.__name__ for kind in CLASSES}
+
+    assert names >= {
+        "Engine",
+        "SharedState",
+        "CreateRequest",
+        "GatewayError",
+        "GatewaySession",
+        "PrivateFileStore",
+        "RateLimiter",
+        "Sandbox",
+        "SharedTokenSource",
+        "Token",
+    }
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_a_half_built_object_has_a_repr(kind: Any) -> None:
+    """Without any attribute its texts still raise nothing."""
+    half_built = kind.__new__(kind)
+
+    assert repr(half_built)
+    assert isinstance(str(half_built), str)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: GatewaySession("ftp://g.test", access_token="t"), ConfigurationError),
+        (lambda: Token("not a token"), ConfigurationError),
+        (lambda: CreateRequest(customer_typ="x"), ValueError),  # type: ignore[call-arg]
+    ],
+)
+def test_the_locals_of_a_failed_construction_can_be_shown(make: Any, error: Any) -> None:
+    """As pytest, rich and error reporters do."""
+    with pytest.raises(error) as caught:
+        make()
+
+    for entry in caught.traceback:
+        for value in entry.frame.f_locals.values():
+            assert repr(value)
