@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 
 class Outcome(IntEnum):
@@ -48,7 +48,8 @@ class Repeatability(Enum):
     """The same effect again: a second customer, a second document."""
 
 
-class Attempt(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Attempt:
     """One attempt to send a request, after its end.
 
     Attributes:

@@ -42,10 +42,12 @@ class KeyringStore:
 
     async def delete(self) -> None:
         """Delete the token, if there is one."""
+        if await self._call("get_password") is None:
+            return
         try:
             await self._call("delete_password")
         except TokenStoreError:
-            # There may be none, or another process has deleted it first.
+            # Another process may have deleted it first.
             if await self._call("get_password") is not None:
                 raise
 
