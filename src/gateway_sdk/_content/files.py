@@ -10,7 +10,7 @@ import weakref
 from asyncio import wrap_future
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, TypeAlias, TypeVar
@@ -183,16 +183,32 @@ async def from_thread(
 
 
 async def in_thread(function: Callable[[T], R], given: T) -> R:
-    """Call a function that reads the user's files, as `from_thread` runs a generator."""
-    results: list[R] = []
+    """Call a function that reads the user's files, in one of the event loop's few threads."""
+    # If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
+    # A function that has not started by then never starts.
+    left = False
 
-    def call() -> Generator[bytes, None, None]:
-        results.append(function(given))
-        yield b""
+    def look() -> R:
+        if left:  # the caller has left: all threads were busy until now
+            raise RuntimeError
+        return function(given)
 
-    async with aclosing(from_thread(call, ahead=False)) as called:
-        await anext(called)
-    return results[0]
+    with _naming_no_thread():
+        looking = asyncio.get_running_loop().run_in_executor(None, look)
+    try:
+        return await asyncio.shield(looking)
+    except asyncio.CancelledError:
+        left = True
+        await _wait(looking)
+        raise
+
+
+@contextmanager
+def _naming_no_thread() -> Generator[None]:
+    try:
+        yield
+    except RuntimeError:
+        raise UploadFailedError("the content cannot be read: no thread can be started") from None
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
@@ -215,12 +231,8 @@ class _Thread:
         thread = threading.Thread(
             target=_serve, args=(generator, self._wanted), name="gateway-upload", daemon=True
         )
-        try:
+        with _naming_no_thread():
             thread.start()
-        except RuntimeError:
-            raise UploadFailedError(
-                "the content cannot be read: no thread can be started"
-            ) from None
 
     def ask(self) -> _Batch:
         """Ask for the next chunks; none if the generator has ended."""

@@ -44,7 +44,7 @@ class Multipart:
 _NO_FILES: Final = "Multipart needs files: a mapping of names, with at least one file"
 _SIZES: Final = (2, 3)
 _QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {ord("\\"): r"\\"}
-"""What cannot stand between the quotes of a name, as httpx writes it."""
+"""What cannot stand between the quotes of a name, as httpx writes it; ESC too, which it sends."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
