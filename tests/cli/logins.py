@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, Final
+from urllib.request import HTTPCookieProcessor
 
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.config import find_settings
@@ -39,17 +40,18 @@ class Tab:
         self.visitor = visitor or Visitor()
         self.url = ""
         self.answer = ""
+        self._cookies = HTTPCookieProcessor()
 
     def __call__(self, url: str) -> bool:
         """Log in, and leave the browser at the answer."""
         self.url = url
-        self.answer = self.visitor._log_in(url)
+        self.answer = self.visitor._log_in(url, self._cookies)
         return True
 
     def hand_over(self, url: str) -> bool:
         """Log in, and let the page there hand the answer over."""
         self(url)
-        self.visitor._hand_over(self.answer)
+        self.visitor._hand_over(self.answer, self._cookies)
         return True
 
     @property

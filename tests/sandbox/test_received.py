@@ -47,6 +47,17 @@ def test_every_part_can_be_asserted(received: Sandbox) -> None:
 
 
 @pytest.mark.gateway(keep_bodies=True)
+async def test_a_body_that_python_does_not_read_is_another(
+    gateway_session: GatewaySession, gateway_sandbox: Sandbox
+) -> None:
+    """JSON may have an integer of more digits than Python makes a number of."""
+    await gateway_session.kyc.send_webhook(b"9" * 5000)
+
+    gateway_sandbox.assert_received("send_webhook", times=0, json={"a": 1})
+    gateway_sandbox.assert_received("send_webhook", times=1)
+
+
+@pytest.mark.gateway(keep_bodies=True)
 def test_a_failure_says_what_was_received_instead(received: Sandbox) -> None:
     with pytest.raises(AssertionError) as caught:
         received.assert_received(

@@ -134,11 +134,15 @@ class Worker:
         await self._hide()
 
     def stop(self) -> None:
-        """End soon: calls in flight may end, for the grace time; the rest is given back."""
-        if not self._stopping.is_set() and self._timeout is not None:
-            self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
+        """End soon: calls in flight may end, for the grace time; the rest is given back.
+
+        From another thread: `loop.call_soon_threadsafe(worker.stop)`.
+        """
+        is_first = not self._stopping.is_set()
         self._stopping.set()
         self._todo.put_nowait(None)
+        if is_first and self._timeout is not None:
+            self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
 
     async def run(self) -> None:
         """Do the chunks that the queue delivers, until `stop` is called.

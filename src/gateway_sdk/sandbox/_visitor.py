@@ -2,11 +2,12 @@
 
 import json
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from http.client import HTTPException
-from http.cookiejar import CookieJar
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urljoin, urlsplit
 from urllib.request import (
@@ -19,6 +20,8 @@ from urllib.request import (
 
 # Bytes; the rest of a page is not read.
 MAX_PAGE = 65536
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 _logger = logging.getLogger("gateway_sdk.sandbox")
 
@@ -43,12 +46,12 @@ class Visitor:
     token: Literal["hour", "minute", "unstated", "expired", "revoked"] = "hour"  # noqa: S105 - a kind of token
     decision: Literal["allow", "deny"] = "allow"
     timeout: float = 10.0
-    _cookies: CookieJar = field(default_factory=CookieJar, init=False, repr=False, compare=False)
 
     def __call__(self, url: str) -> bool:
         """Return whether the client took the response; if not, the log says why."""
         try:
-            self._hand_over(self._log_in(url))
+            cookies = HTTPCookieProcessor()
+            self._hand_over(self._log_in(url, cookies), cookies)
         except (HTTPException, OSError, ValueError) as error:
             # Messages may quote a token, so they are not logged.
             cause = error.reason if type(error) is URLError else error
@@ -57,33 +60,42 @@ class Visitor:
             return False
         return True
 
-    def _log_in(self, url: str) -> str:
+    def _log_in(self, url: str, cookies: HTTPCookieProcessor) -> str:
         """Return the address of the answer, which is not visited yet."""
+        handlers = (_Redirects, cookies)
         try:
-            url, page = self._open("the login page", url)
+            url, page = self._open("the login page", handlers, url)
             form = _Form()
             form.feed(page)
             fields = {"account": self.account, "token": self.token, "decision": self.decision}
             body = urlencode({**form.hidden, **fields}).encode()
-            self._open("the decision", urljoin(url, form.action), body)
+            self._open("the decision", handlers, urljoin(url, form.action), body)
         except _Answer as answer:  # or an error for the client, without a login page
             return str(answer)
         raise _VisitError("the decision was answered with a page")
 
-    def _hand_over(self, location: str) -> None:
-        self._open("the redirect URI", location)
+    def _hand_over(self, location: str, cookies: HTTPCookieProcessor) -> None:
+        handlers = (_NoRedirects, cookies)
+        self._open("the redirect URI", handlers, location)
         scheme, host, path, query, fragment = urlsplit(location)
         body = json.dumps({"fragment": fragment, "query": query}).encode()
         headers = {"Content-Type": "application/json", "Origin": f"{scheme}://{host}"}
-        self._open("the posted response", f"{scheme}://{host}{path}", body, headers)
+        self._open("the posted response", handlers, f"{scheme}://{host}{path}", body, headers)
 
     def _open(
-        self, what: str, url: str, body: bytes | None = None, headers: dict[str, str] | None = None
+        self,
+        what: str,
+        handlers: Iterable[Any],
+        url: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> tuple[str, str]:
         """Return the address that redirects led to, and the text there."""
         # Not httpx: at DEBUG it logs the header Location, which holds the token.
-        opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(self._cookies), _Redirects)
-        request = Request(url, body, headers or {})  # noqa: S310 - the caller's own
+        if urlsplit(url).scheme != "http":
+            raise _VisitError("only http URLs are supported")
+        opener = build_opener(ProxyHandler({}), *handlers)
+        request = Request(url, body, dict(headers))  # noqa: S310 - http
         try:
             with opener.open(request, timeout=self.timeout) as reply:
                 return reply.url, reply.read(MAX_PAGE).decode(errors="replace")
@@ -107,6 +119,11 @@ class _Redirects(HTTPRedirectHandler):
         if "#" in newurl:
             raise _Answer(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """Leave the redirect as an HTTPError: a client that redirects has not taken the answer."""
 
 
 class _Form(HTMLParser):
