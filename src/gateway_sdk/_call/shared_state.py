@@ -1,7 +1,4 @@
-"""What a session and all its views share: the transport, the state, the calls in flight.
-
-Each call ends at its deadline, and all of them when their session is closed.
-"""
+"""What a session and all its views share: the transport, the state, the settings of all calls."""
 
 import asyncio
 import inspect
