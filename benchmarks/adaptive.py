@@ -95,7 +95,7 @@ def missed(outcome: dict[str, Any]) -> list[str]:
 def run(limit: int, way: str, warm: float, seconds: float) -> dict[str, Any]:
     """Start a server with a limit, and measure."""
     status, retry_after, noise = WAYS[way]
-    arguments = (limit, LATENCY, status, retry_after, noise)
+    arguments = (limit, LATENCY, status, retry_after, noise, 0.0)
     with server("limited_server", *map(str, arguments)) as url:
         outcome = asyncio.run(sweep(url, limit, warm, seconds))
     return {"limit": limit, "way": way, **outcome}

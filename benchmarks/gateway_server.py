@@ -72,7 +72,7 @@ class Answers(Protocol):
     """What the connections share."""
 
     def answer(self, target: bytes, body: bytes, /) -> tuple[float, bytes]:
-        """Return how many seconds to wait, and then what to reply."""
+        """Return how many seconds to wait, and then what to reply; nothing cuts the connection."""
 
 
 class Server:
@@ -118,11 +118,15 @@ class Connection(asyncio.Protocol):
             delay, answer = self._server.answer(target, body)
             if delay:
                 asyncio.get_running_loop().call_later(delay, self._write, answer)
-            else:
+            elif answer:
                 self._transport.write(answer)
+            else:
+                self._transport.abort()
 
     def _write(self, answer: bytes) -> None:
-        if not self._transport.is_closing():
+        if not answer:
+            self._transport.abort()
+        elif not self._transport.is_closing():
             self._transport.write(answer)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import adaptive, observers, profile, soak
+from benchmarks import adaptive, observers, profile, small_runs, soak
 from benchmarks.processes import server
 
 SAMPLE = {"calls": 9, "tasks": 0, "threads": 0, "free": 20, "connections": 20, "memory_mib": 50.0}
@@ -58,6 +58,14 @@ async def test_the_sweep_sees_what_the_server_did(monkeypatch: pytest.MonkeyPatc
     assert 0 <= outcome["refused"] < 1
     assert adaptive.missed(outcome | {"ratio": 0.85, "refused": 0.02}) == []
     assert len(adaptive.missed(outcome | {"ratio": 0.84, "refused": 0.021})) == 2
+
+
+async def test_small_runs_are_compared_on_connections_that_are_cut() -> None:
+    outcome = await asyncio.to_thread(small_runs.compare, 0.001, 0.2, 40, 1)
+
+    assert min(outcome["10"], outcome["50"], outcome["adaptive"]) > 0
+    assert small_runs.missed(outcome | {"ratio": 1.25, "failed": 3}, 1) == []
+    assert len(small_runs.missed(outcome | {"ratio": 1.26, "failed": 4}, 1)) == 2
 
 
 def test_samples_are_divided_among_rooms() -> None:
