@@ -16,7 +16,7 @@ NO_HTTP = {
     "a header without a colon": (b"GET /callback HTTP/1.1\r\n" + HOST + b"odd\r\n\r\n", 400),
     "a header folded with NUL": (visit({"Cookie": "a\x00b"}), 400),
     "a target of 40 KB": (visit(target=f"/callback?{'x' * 40_000}"), 431),
-    "a head of 17 KB": (visit({"X": "x" * 17 * 1024}), 431),
+    "a head of 40 KB": (visit({"X": "x" * 40 * 1024}), 431),
     "a head of 101 lines": (visit({f"X{number}": "" for number in range(97)}), 431),
     "a head of thousands of lines": (visit({f"X{number}": "" for number in range(2000)}), 431),
     "two lengths": (post(CHUNKED, {"Transfer-Encoding": "chunked"}), 411),

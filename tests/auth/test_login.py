@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, Token, _kept_ports, login
+from gateway_sdk.auth import LoopbackReceiver, Token, _receiver, login
 from gateway_sdk.auth._login import _first_token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import (
@@ -213,7 +213,7 @@ async def test_a_command_opens_the_browser(
 
 def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
     """A blocking browser does not keep a program from ending, and its result is dropped."""
-    _kept_ports._run(asyncio.sleep(0))
+    _receiver._run(asyncio.sleep(0))
     files, left, began = open_files(), threading.Event(), threading.Event()
 
     def blocks(url: str) -> bool:

@@ -1,13 +1,13 @@
 """Where the receiver listens, and what it needs for that."""
 
 import socket
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, _receiver
-from gateway_sdk.auth._loopback import has_address
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
@@ -17,7 +17,15 @@ from gateway_sdk.errors import (
 from tests.auth.visits import RIGHT, answer, is_refused, names_of, post, read_answer, visit, waiting
 
 pytestmark = pytest.mark.usefixtures("traceless")
-WITH_IPV6 = pytest.mark.skipif(not has_address("::1"), reason="this machine has no IPv6")
+
+
+def has_ipv6() -> bool:
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
+WITH_IPV6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
 
 
 def other_address() -> str:

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, _kept_ports, _loopback
+from gateway_sdk.auth import LoopbackReceiver, _loopback, _receiver
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     LoginError,
@@ -124,21 +124,21 @@ async def test_the_port_is_kept_after_an_end_without_response(
                 assert (again.status, "Location" in again.headers) == (410, False)
 
 
-@pytest.mark.parametrize("can_share", {_kept_ports.CAN_SHARE, False})
+@pytest.mark.parametrize("can_share", {_receiver._CAN_SHARE, False})
 async def test_the_next_login_takes_a_kept_port_over(
     monkeypatch: pytest.MonkeyPatch, can_share: bool
 ) -> None:
     """A fixed port is there for the next login of the process; on Windows it is opened again."""
-    monkeypatch.setattr(_kept_ports, "CAN_SHARE", can_share)
+    monkeypatch.setattr(_receiver, "_CAN_SHARE", can_share)
     listening = Mock(wraps=_loopback.listen)
     monkeypatch.setattr("gateway_sdk.auth._receiver.listen", listening)
     redirect_uri = f"http://127.0.0.1:{free_port()}/callback"
     for _ in range(3):
         async with waiting(redirect_uri) as there:
             await end(there, "a second opening")
-        assert _kept_ports.is_any_kept()
+        assert _receiver.is_a_port_kept()
     async with waiting(redirect_uri) as there:
-        assert not _kept_ports.is_any_kept()
+        assert not _receiver.is_a_port_kept()
         assert listening.call_count == (1 if can_share else 4)
         await there.must_still_wait()
         await must_be_closed(there)
@@ -146,22 +146,22 @@ async def test_the_next_login_takes_a_kept_port_over(
 
 async def test_ports_are_kept_for_some_minutes_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then they are free again; `wait` returns with the last one."""
-    monkeypatch.setattr(_kept_ports, "SECONDS", 0.2)
+    monkeypatch.setattr(_receiver, "KEPT_SECONDS", 0.2)
     async with waiting() as there:
         await end(there, "a cancellation")
-        await asyncio.to_thread(_kept_ports.wait)
+        await asyncio.to_thread(_receiver.wait_for_kept_ports)
         await must_be_closed(there)
 
 
 async def test_a_program_keeps_a_few_ports_only() -> None:
     """However many logins it cancels: one more frees the oldest, and they have one thread."""
     seen: list[Waiting] = []
-    for _ in range(_kept_ports.MOST + 2):
+    for _ in range(_receiver.MOST_KEPT + 2):
         async with waiting() as there:
             await end(there, "a cancellation")
         seen.append(there)
     refused = [is_refused(there.host, there.port) for there in seen]
-    assert refused == [*[True] * 2, *[False] * _kept_ports.MOST]
+    assert refused == [*[True] * 2, *[False] * _receiver.MOST_KEPT]
     names = [thread.name for thread in threading.enumerate()]
     assert names.count("gateway_sdk-ports") == 1
 
@@ -305,7 +305,7 @@ def test_a_loop_that_is_closed_meanwhile_leaves_nothing(
     caplog: pytest.LogCaptureFixture, raw: bytes
 ) -> None:
     """A program that ends during a wait and a request ends without an error message."""
-    _kept_ports._run(asyncio.sleep(0))
+    _receiver._run(asyncio.sleep(0))
     files = open_files()
 
     async def main() -> tuple[asyncio.Task[str], socket.socket]:

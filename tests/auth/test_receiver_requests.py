@@ -6,6 +6,7 @@ import json
 import re
 import socket
 
+import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, _loopback
@@ -126,24 +127,22 @@ def test_what_comes_after_a_response_changes_nothing(second: str) -> None:
     """Another one is a 409 when its head or its body is seen, valid or not; a start is a 410."""
     start = StartAddress(AUTHORIZATION_URL, "/callback")
     handler = CallbackHandler("h", "/callback", [start], read_answer)
-    get = CallbackRequest("GET", start.path, (("host", "h"),))
+    get = CallbackRequest("GET", start.path, httpx.Headers({"Host": "h"}))
     opened = handler.reply_to_head(get)
     assert opened is not None
     values = {"HOST": "h", "COOKIE": opened.headers["Set-Cookie"].partition(";")[0]}
-    headers = tuple(
-        (name.lower(), values.get(text, text).replace("HOST", "h"))
+    headers = {
+        name: values.get(text, text).replace("HOST", "h")
         for name, text in OF_THE_PAGE.items()
         if text
-    )
-    first, late = (
-        CallbackRequest("POST", "/callback", headers, answer(fragment))
-        for fragment in (RIGHT, second)
-    )
-    assert [handler.reply_to_head(request) for request in (first, late)] == [None, None]
-    assert [handler.reply_to_body(request).status for request in (first, late)] == [200, 409]
-    too_late = [handler.reply_to_head(request) for request in (late, get)]
-    assert [reply and reply.status for reply in too_late] == [409, 410]
-    assert (handler.result(), handler.refused) == (RIGHT, 0)
+    }
+    post = CallbackRequest("POST", "/callback", httpx.Headers(headers))
+    assert [handler.reply_to_head(post) for _ in range(2)] == [None, None]
+    replies = [handler.reply_to_body(post, answer(fragment)) for fragment in (RIGHT, second)]
+    assert [reply.status_code for reply in replies] == [200, 409]
+    too_late = [handler.reply_to_head(request) for request in (post, get)]
+    assert [reply and reply.status_code for reply in too_late] == [409, 410]
+    assert (handler.result.result(), handler.refused) == (RIGHT, 0)
 
 
 @pytest.mark.parametrize(
@@ -159,10 +158,10 @@ async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
     async with waiting() as there:
         for _ in range(2):
             reply = await there.send(raw)
-            assert (reply.status, reply.body) == (200, page())
+            assert (reply.status, reply.body) == (200, page().content)
             hashes = [
                 base64.b64encode(hashlib.sha256(text).digest()).decode()
-                for text in re.split(rb"</?(?:style|script)>", page())[1::2]
+                for text in re.split(rb"</?(?:style|script)>", page().content)[1::2]
             ]
             assert reply.headers.pop("Content-Security-Policy").split("; ") == [
                 "default-src 'none'",
@@ -175,7 +174,7 @@ async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
             ]
             assert reply.headers == {
                 **ON_ALL,
-                "Content-Length": str(len(page())),
+                "Content-Length": str(len(page().content)),
                 "Content-Type": "text/html; charset=utf-8",
             }
         await there.must_still_wait()
@@ -183,9 +182,9 @@ async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
 
 def test_the_page_stores_nothing_and_asks_nobody_else() -> None:
     """The address bar is cleared before the response is sent."""
-    assert not re.search(rb"https?:|[\"'(=]\s*//|url\(|@import|\bimport\b|<link|<img", page())
-    assert not re.search(rb"innerHTML|console|[sS]torage|cookie|\son\w+=", page())
-    assert page().index(b"history.replaceState") < page().index(b"fetch(")
+    assert not re.search(r"https?:|[\"'(=]\s*//|url\(|@import|\bimport\b|<link|<img", page().text)
+    assert not re.search(r"innerHTML|console|[sS]torage|cookie|\son\w+=", page().text)
+    assert page().text.index("history.replaceState") < page().text.index("fetch(")
 
 
 @pytest.mark.parametrize(

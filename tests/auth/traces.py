@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway_sdk.auth import _kept_ports
+from gateway_sdk.auth import _receiver
 from gateway_sdk.auth._loopback import close_all
 from tests.support.failing_steps import others_than
 
@@ -24,7 +24,7 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     loop.set_debug(True)
     loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
     caplog.set_level(logging.NOTSET)
-    _kept_ports._run(asyncio.sleep(0))  # its thread stays, once it has started
+    _receiver._run(asyncio.sleep(0))  # its thread stays, once it has started
     release_ports()
     gc.freeze()  # only objects that are made from here on are checked
     tasks, files = asyncio.all_tasks(), open_files()
@@ -42,8 +42,8 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 def release_ports() -> None:
     """Free the ports that are kept because a tab may still be open there."""
-    for place in list(_kept_ports._kept):
-        close_all(_kept_ports.take(place))
+    for place in list(_receiver._kept):
+        close_all(_receiver.take_port(place))
 
 
 def no_records(caplog: pytest.LogCaptureFixture) -> None:

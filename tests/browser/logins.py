@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from playwright.async_api import Page, expect
 
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, login
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 
 LOGGED_IN = "You are logged in"
@@ -101,17 +102,17 @@ class Witness:
         ]
 
     def _watch(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        reply_to: Callable[..., CallbackReply | None] = getattr(CallbackHandler, name)
+        reply_to: Callable[..., httpx.Response | None] = getattr(CallbackHandler, name)
 
         def replying(
-            handler: CallbackHandler[Any], request: CallbackRequest
-        ) -> CallbackReply | None:
-            reply = reply_to(handler, request)
+            handler: CallbackHandler[Any], request: CallbackRequest, *body: bytes
+        ) -> httpx.Response | None:
+            reply = reply_to(handler, request, *body)
             self.refused = handler.refused
             if reply and request.target in handler._starts:
-                self.starts.append(reply.status)
+                self.starts.append(reply.status_code)
             elif reply:
-                self.requests.append((request.method, request.target, reply.status))
+                self.requests.append((request.method, request.target, reply.status_code))
             return reply
 
         monkeypatch.setattr(CallbackHandler, name, replying)
