@@ -54,7 +54,7 @@ async def refusal(source: SharedTokenSource) -> GatewayError:
     [
         (LookupError(CANARY), "the login failed: LookupError"),
         (TimeoutError(CANARY), "the login failed: TimeoutError"),
-        (asyncio.CancelledError(CANARY), "the login was cancelled"),
+        (asyncio.CancelledError(CANARY), "the login failed: CancelledError"),
         (f"{CANARY}-text", "acquire must return a Token"),
         (make_token("old", expires_at=1e6), "the login returned a token that has already expired"),
     ],
@@ -105,10 +105,8 @@ TOLD = {
 @pytest.mark.parametrize(
     ("answers", "hold", "steps"),
     [
-        # A failed login is not repeated for a while; a failure in the future does not count.
-        ([DENIED], 30, "denied +29.9 denied +0.2 2"),
-        ([DENIED], 30, "denied -1000000 2"),
-        ([DENIED], 30, "denied +31 2 -10 !3"),
+        # A failed login is not repeated for a while.
+        ([DENIED], 30, "denied +29.9 denied +0.2 2 !3"),
         ([DENIED, DENIED], 0, "denied denied 3"),
         ([WRONG, WRONG], 30, "wrong wrong 3"),
         # A gateway that refuses each token costs two logins; a server may issue the same again.
@@ -132,10 +130,10 @@ async def test_it_is_asked_again_after_a_while(
     """
     store = Store(make_token("kept") if answers is None else None)
     acquire = None if answers is None else Person(*answers)
-    source = SharedTokenSource(store, acquire, hold=hold, clock=clock)
+    source = SharedTokenSource(store, acquire, hold=hold, monotonic=clock)
     last: Any = None
     for number, step in enumerate(steps.split()):
-        if step[0] in "+-":
+        if step[0] == "+":
             clock.now += float(step)
         elif step == "*":
             source.note_success(make_token("other"))
@@ -151,7 +149,7 @@ async def test_it_is_asked_again_after_a_while(
 
 async def test_the_hold_begins_when_the_login_failed(clock: Clock) -> None:
     """During a hold, a token that another process has stored is used."""
-    source = SharedTokenSource(store := Store(), person := Person(DENIED), hold=30, clock=clock)
+    source = SharedTokenSource(store := Store(), person := Person(DENIED), hold=30, monotonic=clock)
     asking = await begin(source, person)
     clock.now += 60
     person.may_finish.set()
@@ -174,7 +172,7 @@ async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
         raise LoginError("no")
 
     gone: list[weakref.ref[Held]] = []
-    source = SharedTokenSource(Store(), acquire, clock=clock)
+    source = SharedTokenSource(Store(), acquire, monotonic=clock)
     depths = []
     for _ in range(5):
         error: BaseException = await refusal(source)
@@ -189,7 +187,9 @@ async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
 
 
 async def test_a_failure_without_callers_is_raised_to_the_next_one(clock: Clock) -> None:
-    source = SharedTokenSource(Store(), person := Person(LoginError("nobody came")), clock=clock)
+    source = SharedTokenSource(
+        Store(), person := Person(LoginError("nobody came")), monotonic=clock
+    )
     await leave(await begin(source, person))
     person.may_finish.set()
     await asyncio.wait([source._renewal.start()])
@@ -206,12 +206,12 @@ async def test_a_login_that_is_ended_says_nothing_about_the_next(
     clock: Clock, was_refused: bool
 ) -> None:
     """It brings back no old failure, and does not count as useless."""
-    source = SharedTokenSource(Store(), person := Person(), clock=clock)
+    source = SharedTokenSource(Store(), person := Person(), monotonic=clock)
     if was_refused:
         caller = await begin(source, person, await source.token())
     else:
         person = Person(LoginError("no"))
-        source = SharedTokenSource(Store(), person, clock=clock)
+        source = SharedTokenSource(Store(), person, monotonic=clock)
         await refusal(source)
         clock.now += 31
         caller = await begin(source, person)

@@ -206,7 +206,7 @@ async def test_a_401_that_causes_no_login_ends_the_call(monkeypatch: pytest.Monk
 
 async def test_a_wrong_401_stops_no_headless_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reply to a call that was in flight with the same token ends the pause after a 401."""
-    source = SharedTokenSource(Store(make_token("kept"), KEY), clock=Clock())
+    source = SharedTokenSource(Store(make_token("kept"), KEY), monotonic=Clock())
     late, here = asyncio.Event(), asyncio.Event()
 
     class Mistaken(ScriptedEngine):

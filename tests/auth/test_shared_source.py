@@ -219,7 +219,7 @@ async def test_a_renewal_stops_if_another_event_loop_has_just_finished_one() -> 
     source = SharedTokenSource(store := Store(), person := Person())
     asking = asyncio.create_task(source.token())
     await asyncio.sleep(0)
-    source._cached = CachedToken(other := make_token("other"), 30, 0, 0)
+    source._cached = CachedToken(other := make_token("other"), 30, Clock(0), Clock(0))
     assert await asking is other
     assert (store.loads, person.asked) == (0, 0)
 
@@ -241,7 +241,7 @@ async def test_without_a_user_the_error_says_what_to_do(
     clock: Clock, kept: Token | None, reject: bool, told: str
 ) -> None:
     """An expired token is not tried again; one that another process keeps is found."""
-    source = SharedTokenSource(store := Store(kept), hold=30, clock=clock)
+    source = SharedTokenSource(store := Store(kept), clock=clock, monotonic=clock)
     assert (await why_not(source, kept if reject else None)).startswith(told)
     clock.now += 31
     if kept is not None and kept.expires_at:
@@ -299,7 +299,7 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
 
 def test_a_source_shows_no_token_and_is_not_pickled() -> None:
     source = SharedTokenSource(MemoryStore())
-    source._cached = CachedToken(make_token("held"), 0, 0, 0)
+    source._cached = CachedToken(make_token("held"), 0, Clock(0), Clock(0))
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
     for save in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled"):
