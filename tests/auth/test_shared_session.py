@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx
 import pytest
@@ -11,14 +9,11 @@ import pytest
 from gateway_sdk import (
     ConfigurationError,
     DeadlineExceededError,
-    ForbiddenError,
-    GatewayError,
     GatewaySession,
     LoginRequiredError,
     Outcome,
     SessionStateError,
     TokenRejectedError,
-    UnauthorizedError,
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
 from tests.support.calls import CALLS, pass_deadlines
@@ -71,30 +66,6 @@ async def test_a_useless_token_is_renewed(
     assert engine.bodies[0] == engine.bodies[-1]
     assert await store.load() == await source.token()
     assert waits == []
-
-
-async def once() -> AsyncIterator[bytes]:
-    yield b"once"
-
-
-@pytest.mark.parametrize(
-    ("call", "status", "error"),
-    [
-        (lambda gateway: gateway.aml.upload_document(once()), 401, UnauthorizedError),
-        (CALLS["order_history"], 403, ForbiddenError),  # the token is valid, and kept
-    ],
-)
-async def test_what_a_new_token_cannot_help_opens_no_login(
-    monkeypatch: pytest.MonkeyPatch, call: Any, status: int, error: type[GatewayError]
-) -> None:
-    """A body that cannot be sent again is not."""
-    source = SharedTokenSource(Store(make_token("old")), person := Person())
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(status), access_token=source)
-    with pytest.raises(error) as caught:
-        await call(gateway)
-    assert (caught.value.outcome, sent(engine)) == (Outcome.REFUSED, ["old"])
-    assert person.asked == 0
-    assert (source.ready() is None) is (status == 401)
 
 
 @pytest.mark.parametrize(

@@ -143,21 +143,6 @@ def test_a_store_serves_any_event_loop(shelf: Shelf, side_by_side: bool) -> None
     assert [text_of(token) for token in loaded if token] == [f"{CANARY}-kept"] * 40
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        Token(CANARY, obtained_at=1.5),
-        Token(CANARY, expires_at=4e9, obtained_at=1e9, scope="b a"),
-        Token("aA0-._~+/==", obtained_at=0),
-        Token(CANARY, expires_at=0, obtained_at=0),
-        Token("x" * 100_000, obtained_at=1),
-    ],
-)
-def test_a_record_holds_all_of_a_token(token: Token) -> None:
-    assert parse(dump(token, KEY), KEY, "the shelf") == token
-    assert parse(dump(token, KEY).decode(), KEY, "the shelf") == token
-
-
 def test_a_record_has_the_key_of_its_token() -> None:
     """The token and the three parts of the key, and nothing else: a refresh token is not kept."""
     record = dump(make_token("kept", expires_at=2e9), KEY)
@@ -311,15 +296,9 @@ async def test_a_keyring_beside_a_plain_file_is_used(
     ],
 )
 async def test_any_error_of_a_keyring_is_a_store_error(ring: Ring, error: Exception) -> None:
-    """With the type of the error only; a process that has a token goes on without its keyring."""
-    source = SharedTokenSource(KeyringStore(KEY), person := Person())
-    token = await source.token()
+    """With the type of the error only."""
     ring.error = error
     assert await refusal() == f"the keyring cannot be used here: {type(error).__name__}"
-    assert await source.token() is token
-    with pytest.raises(TokenStoreError, match=type(error).__name__):
-        await source.token(rejected=token)
-    assert person.asked == 1
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

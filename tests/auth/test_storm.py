@@ -7,17 +7,15 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from hypothesis import given, strategies as st
 
 from gateway_sdk import GatewaySession, LoginError
-from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth._shared_source import SingleFlight
 from gateway_sdk.auth.token import text_of
-from tests.auth.traces import release_ports
 from tests.support.calls import CALLS
 from tests.support.logins import Person, Store, begin, leave, make_token, names
 from tests.support.scripted import ScriptedEngine
@@ -65,16 +63,17 @@ async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
 
 
 @pytest.mark.parametrize("by_time_out", [False, True])
-async def test_one_caller_of_a_login_may_leave(by_time_out: bool) -> None:
-    """The login goes on for the others when its first caller is cancelled or times out."""
+async def test_any_caller_of_a_login_may_leave(by_time_out: bool) -> None:
+    """The login goes on when its callers are cancelled or time out, also without any."""
     source = SharedTokenSource(Store(), person := Person())
     first = await begin(source, person)
-    others = asyncio.create_task(names(source, 100))
     if by_time_out:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.001):
                 await source.token()
     await leave(first)
+    others = asyncio.create_task(names(source, 100))
+    await asyncio.sleep(0)
     person.may_finish.set()
     assert await others == {"1"}
     assert (person.asked, person.done) == (1, 1)
@@ -185,77 +184,30 @@ async def test_an_error_without_callers_is_not_reported() -> None:
     assert reports == []
 
 
-FLOW = ImplicitFlow("https://login.test/authorize", "client-1")
+async def test_callers_during_the_end_of_a_login_get_an_error() -> None:
+    """When `aclose` returns, the login has ended: the next one can use its port."""
 
+    async def acquire() -> Token:
+        try:
+            return await person()
+        finally:
+            await asyncio.sleep(0)  # while its port is closed
+            ended.append(person.asked)
 
-class Listening:
-    """A real login, which listens for a response that never comes."""
-
-    def __init__(self) -> None:
-        self.redirect_uri = "http://127.0.0.1:0/callback"
-        self.shown: asyncio.Queue[str] = asyncio.Queue()
-        self.begun = 0
-
-    async def __call__(self) -> Token:
-        self.begun += 1
-        return await login(
-            FLOW, redirect_uri=self.redirect_uri, browser=False, show=self.shown.put_nowait
-        )
-
-    async def port(self) -> int:
-        """Return the port of the next login, as soon as it listens."""
-        while not (address := await self.shown.get()).startswith("http:"):
-            pass
-        return urlsplit(address).port or 0
-
-
-async def is_open(port: int) -> bool:
-    """Tell whether a program listens at a port of this machine."""
-    with suppress(ConnectionRefusedError):
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        await writer.wait_closed()
-        return True
-    return False
-
-
-async def test_a_login_without_callers_stays_open() -> None:
-    """When all callers are cancelled, a real login goes on for later ones, until it is ended."""
-    listening = Listening()
-    source = SharedTokenSource(MemoryStore(), listening)
-    callers = [asyncio.create_task(source.token()) for _ in range(100)]
-    port = await listening.port()
-    for _ in range(3):
-        await leave(*callers)
-        assert await is_open(port)
-        callers = [asyncio.create_task(source.token()) for _ in range(100)]
-        await asyncio.sleep(0)
-    await source.aclose()
-    ends = await asyncio.gather(*callers, return_exceptions=True)
-    assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
-    assert listening.begun == 1
-    release_ports()
-    assert not await is_open(port)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_a_caller_during_the_end_of_a_login_gets_an_error() -> None:
-    """The next login can use the same port, because the one before has closed it."""
-    listening = Listening()
-    source = SharedTokenSource(MemoryStore(), listening)
+    ended: list[int] = []
+    source = SharedTokenSource(MemoryStore(), acquire)
+    person = Person()
     await source.aclose()  # at any time
-    first = asyncio.create_task(source.token())
-    port = await listening.port()
-    listening.redirect_uri = f"http://127.0.0.1:{port}/callback"
+    first = await begin(source, person)
     closing = asyncio.create_task(source.aclose())
     await asyncio.sleep(0)
-    with pytest.raises(LoginError, match="was ended"):
-        await source.token()
+    second = asyncio.create_task(source.token())
     await closing
-    newcomer = asyncio.create_task(source.token())
-    assert await listening.port() == port
-    await source.aclose()
-    await asyncio.gather(first, newcomer, return_exceptions=True)
+    assert ended == [1]
+    ends = await asyncio.gather(first, second, return_exceptions=True)
+    assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
+    assert person.asked == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
