@@ -19,12 +19,10 @@ from tests.support.secrecy import CANARY
 
 TWICE = "has a parameter that is present twice"
 NO_MAPPING = "must be a mapping of strings to strings"
-START = "must start with https://"
 
 # What every URL must be is tested with base_url: here are a few rows.
 BAD_URLS: list[tuple[Any, str]] = [
     (None, "must be a str"),
-    ("authorize", START),
     ("{auth_url}", "holds a placeholder"),
     (f"https://user:{CANARY}@as.test/", "carries a user name or password"),
     ("https://as.test/authorize#", "has a fragment"),
@@ -33,21 +31,15 @@ BAD_URLS: list[tuple[Any, str]] = [
 BAD_AUTHORIZATION_URLS: list[tuple[Any, str]] = [
     *BAD_URLS,
     ("http://as.test/authorize", "is plain http to as.test"),
-    ("HTTP://127.0.0.1.evil.test/", "is plain http to"),
     ("https://as.test/?response_type=token", "must not set response_type"),
-    ("https://as.test/?state", "must not set state"),
     ("https://as.test/?a=1&%73tate=x", "must not set state"),
-    ("https://as.test/?state=x&client_id=x", "must not set client_id, state"),
-    ("https://as.test/?a=1&a=2", TWICE),
     ("https://as.test/?a=1&%61=1", TWICE),
 ]
 BAD_REDIRECT_URIS: list[tuple[Any, str]] = [
     *BAD_URLS,
     ("http://127.0.0.1:0/callback", "is not a URL: its host or its port"),
     ("http://127.0.0.1:1/?state=own", "must not set state"),
-    ("http://127.0.0.1:1/?scope=a&iss=b", "must not set iss, scope"),
     ("http://127.0.0.1:1/?error_uri=&error_description=", "must not set error_description, e"),
-    ("http://127.0.0.1:1/?a=b&access_token=", "must not set access_token"),
 ]
 BAD_IDS: list[Any] = ["", None, 7, b"id", ["id"], "cli\xe4nt", "client\n", "\t", "a\x7f", "\ud800"]
 BAD_EXTRAS: list[tuple[str, Any, str]] = [
@@ -101,8 +93,6 @@ def test_an_invalid_redirect_uri_is_named(redirect_uri: Any, problem: str) -> No
     "url",
     [
         "https://as.test",
-        "https://as.test:8443/a/b;v=1",
-        "https://as.test/authorize?",
         "https://as.test/authorize?State=x&SCOPE=y",
         "http://[::1]:8080/authorize",
         "HTTP://LOCALHOST/authorize",
@@ -113,11 +103,6 @@ def test_a_valid_authorization_url_is_accepted(url: str) -> None:
     flow = ImplicitFlow(url, "client-1")
     assert flow.authorization_url == url
     assert flow.start(CALLBACK).url.lower().startswith(url.partition("?")[0].lower())
-
-
-@pytest.mark.parametrize("client_id", ["client-1", "a b", "a&b=c#d?e/~", "%7Bid%7D", "x" * 4096])
-def test_a_client_id_is_kept(client_id: str) -> None:
-    assert ImplicitFlow(AUTHORIZE, client_id).client_id == client_id
 
 
 def parameters(url: str) -> list[tuple[str, str]]:

@@ -114,23 +114,16 @@ async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixtur
 async def test_a_response_without_a_token_ends_the_login(
     answer: str, error: type[LoginError], text: str
 ) -> None:
-    """A refusal or an invalid response with the login's state has its own error, without texts."""
-    surfer = Surfer(answer)
+    """After a response of another login, which is refused; with its own error, without texts."""
+    surfer = Surfer(FOREIGN, answer)
     with pytest.raises(error) as caught:
         await login(FLOW, browser=surfer, show=Reader())
+    join_threads()
+    assert surfer.statuses == [400, 200]
     assert str(caught.value) == text
     shown = "".join(traceback.format_exception(caught.value))
     assert not any(secret in shown for secret in ("CANARY", asked_in(surfer.went[0])[1]))
     await must_be_closed(surfer.went[0])
-
-
-async def test_a_response_to_another_login_is_refused() -> None:
-    """Responses with another state, no state or two are refused until the right one comes."""
-    wrong = (FOREIGN, "", "error=access_denied", "state=STATE&state=STATE", "state=\ud800")
-    surfer = Surfer(*wrong, GOOD)
-    assert text_of(await login(FLOW, browser=surfer, show=Reader())) == TOKEN
-    join_threads()
-    assert surfer.statuses == [400, 400, 400, 400, 400, 200]
 
 
 async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
@@ -146,7 +139,6 @@ async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
     ("options", "problem"),
     [
         ({"redirect_uri": ELSEWHERE}, "redirect_uri is not http on this machine.* pass paste="),
-        ({"redirect_uri": "callback"}, "redirect_uri must start with https://"),
         ({"timeout": 0}, "timeout must be more than 0 seconds"),
         ({"timeout": 0, "redirect_uri": ELSEWHERE}, "timeout must be more than 0 seconds"),
     ],
@@ -275,8 +267,8 @@ async def test_a_browser_may_be_faster_than_pasting(is_pasted: bool) -> None:
         await case.paste(GOOD)
     assert text_of(await case.task) == TOKEN
     await asyncio.wait([delivering])
-    if not is_pasted or delivering.exception() is None:
-        assert delivering.result() in ({200, 400} if is_pasted else {200})
+    if delivering.exception() is None:
+        assert delivering.result() in {200, 400}
     await case.must_be_over()
 
 
@@ -343,16 +335,14 @@ async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize(
-    "error", [TimeoutError("theirs"), OSError("theirs"), LookupError("theirs")]
-)
-async def test_what_pasting_raises_ends_the_login(redirect_uri: str, error: Exception) -> None:
+async def test_what_pasting_raises_ends_the_login(redirect_uri: str) -> None:
     """An error of the paste function is raised unchanged, also a TimeoutError."""
 
     async def paste() -> str:
         raise error
 
-    with pytest.raises(type(error), match="theirs") as caught:
+    error = TimeoutError("theirs")
+    with pytest.raises(TimeoutError, match="theirs") as caught:
         await Case(redirect_uri, paste=paste).task
     assert caught.value is error
 
