@@ -2,11 +2,9 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import keyring
 import pytest
 
 from gateway_sdk.auth import PrivateFileStore
-from tests.auth.shelves import SHELVES, Ring, Shelf
 from tests.auth.traces import no_traces
 from tests.support.logins import KEY, Clock
 from tests.support.redis_server import RedisServer
@@ -47,18 +45,3 @@ def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisSer
         yield server
     finally:
         server.kill()
-
-
-@pytest.fixture
-def ring() -> Iterator[Ring]:
-    """Provide a keyring in memory as the keyring of this process."""
-    before, ring = keyring.get_keyring(), Ring()
-    keyring.set_keyring(ring)
-    yield ring
-    keyring.set_keyring(before)
-
-
-@pytest.fixture
-async def shelf(request: pytest.FixtureRequest) -> Shelf:
-    """Provide the kind of store that the test's parameter names."""
-    return SHELVES[request.param](request)

@@ -36,7 +36,6 @@ Use = Callable[[PrivateFileStore], Awaitable[object]]
 
 @pytest.fixture
 def no_umask() -> Iterator[None]:
-    """Set the umask to 0, so that only the program's own modes protect files."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -72,7 +71,6 @@ async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
 
 
 def test_a_store_holds_no_secret_and_does_no_io(tmp_path: Path) -> None:
-    """It may be sent to another process."""
     store = PrivateFileStore(KEY, tmp_path / "state")
     copied = pickle.loads(pickle.dumps(store))  # noqa: S301 - ours
     assert repr(copied) == repr(store) == f"<PrivateFileStore {store.path}>"
@@ -140,7 +138,6 @@ def with_draft(store: PrivateFileStore) -> PrivateFileStore:
 
 
 def another(make: Callable[[Path], object]) -> Callable[[Path], None]:
-    """Return what moves the file elsewhere, and puts another object in its place."""
 
     def spoil(path: Path) -> None:
         path.rename(path.with_name("elsewhere"))
@@ -216,7 +213,6 @@ async def test_a_login_replaces_a_file_that_others_could_read(store: PrivateFile
 async def test_a_folder_that_others_can_write_is_refused(
     store: PrivateFileStore, mode: int
 ) -> None:
-    """Others could replace the token."""
     store.path.parent.mkdir(parents=True)
     store.path.parent.chmod(mode)
     if not mode & 0o22:
@@ -364,7 +360,6 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(store: PrivateFileStore) -> Iterator[Start]:
-    """Provide a function that runs code under a name in a process, perhaps within a program."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str, name: str, *within: str) -> subprocess.Popen[str]:

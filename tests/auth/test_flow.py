@@ -77,7 +77,6 @@ def test_an_invalid_server_or_client_is_named(
     ids=repr,
 )
 def test_an_invalid_option_is_named(setting: str, name: str, value: Any, problem: str) -> None:
-    """Extra parameters are strings, and none that the flow or the URL already sets."""
     with pytest.raises(ConfigurationError, match=f"^{setting} {problem}"):
         ImplicitFlow(f"{AUTHORIZE}?own=1", "client-1", **{name: value})
 
@@ -99,14 +98,12 @@ def test_an_invalid_redirect_uri_is_named(redirect_uri: Any, problem: str) -> No
     ],
 )
 def test_a_valid_authorization_url_is_accepted(url: str) -> None:
-    """With https, or with http on this machine; it may have a path and a query."""
     flow = ImplicitFlow(url, "client-1")
     assert flow.authorization_url == url
     assert flow.start(CALLBACK).url.lower().startswith(url.partition("?")[0].lower())
 
 
 def parameters(url: str) -> list[tuple[str, str]]:
-    """Return all parameters of a URL in order, without dropping or merging any."""
     return parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
 
 
@@ -188,7 +185,6 @@ def test_flows_and_attempts_show_no_secret() -> None:
 
 
 def loaded(program: str) -> set[str]:
-    """Return the modules that a program loads in addition to httpx, pydantic and tenacity."""
     code = (
         "import httpx, json, pydantic, sys, tenacity; before = set(sys.modules)\n"
         f"{program}\n"

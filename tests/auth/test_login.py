@@ -51,7 +51,6 @@ everywhere = pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 
 
 async def must_be_closed(url: str) -> None:
-    """Require that no program listens at the redirect URI of an authorization URL."""
     release_ports()
     place = asked_in(url)[0].split("/")[2]
     if place.startswith("127.0.0.1:"):
@@ -60,8 +59,6 @@ async def must_be_closed(url: str) -> None:
 
 
 class Case:
-    """A login with a user who reads and pastes."""
-
     def __init__(self, redirect_uri: str = HERE, seconds: float = 60, **options: Any) -> None:
         self.reader, self.paster = Reader(), Paster()
         options = {"browser": False, "show": self.reader, "paste": self.paster, **options}
@@ -101,7 +98,6 @@ async def test_a_browser_logs_in(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """By default, the shown lines do not mix with the program's output."""
     surfer = Surfer(GOOD)
     await login(FLOW, browser=surfer)
     printed = capsys.readouterr()
@@ -127,7 +123,6 @@ async def test_a_response_without_a_token_ends_the_login(
 
 
 async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
-    """No user logs in if the response would go to another program."""
     reader = Reader()
     async with LoopbackReceiver() as other:
         with pytest.raises(ReceiverUnavailableError):
@@ -274,7 +269,6 @@ async def test_a_browser_may_be_faster_than_pasting(is_pasted: bool) -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_a_token_counts_more_than_an_error(order: int) -> None:
-    """If both ways end in the same turn of the event loop, the one with the token counts."""
     token = Token(TOKEN)
 
     async def works() -> Token:
@@ -321,7 +315,6 @@ async def test_a_login_times_out(redirect_uri: str, options: dict[str, Any]) -> 
 
 @everywhere
 async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
-    """Cancelling the waiting task stops the pasting and closes the port."""
     case = Case(redirect_uri)
     await case.paster.asked.wait()
     case.task.cancel()
@@ -336,7 +329,6 @@ async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
 
 @everywhere
 async def test_what_pasting_raises_ends_the_login(redirect_uri: str) -> None:
-    """An error of the paste function is raised unchanged, also a TimeoutError."""
 
     async def paste() -> str:
         raise error
@@ -350,7 +342,6 @@ async def test_what_pasting_raises_ends_the_login(redirect_uri: str) -> None:
 @everywhere
 @pytest.mark.parametrize("last", range(4))
 async def test_what_showing_raises_ends_the_login(redirect_uri: str, last: int) -> None:
-    """An error of the show function is raised unchanged, and no task is left."""
     shown: list[str] = []
 
     def show(text: str) -> None:

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from gateway_sdk.auth import _loopback, login
-from tests.auth.bad_requests import GOOD as RESPONSE
 from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer, exchange
-from tests.auth.visits import Waiting, post, visit, waiting
+from tests.auth.visits import GOOD as RESPONSE, Waiting, post, visit, waiting
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a socket is")
 
@@ -66,7 +65,6 @@ async def test_a_user_who_lists_the_processes_cannot_end_the_login(tmp_path: Pat
 
 @pytest.fixture
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make this process run as another user than its connections."""
     user = os.geteuid()
     monkeypatch.setattr(_loopback, "_ROOT", -1)
     monkeypatch.setattr("os.getuid", lambda: user + 1)
@@ -92,7 +90,6 @@ async def test_every_request_of_another_user_is_refused(
 
 
 def open_start(there: Waiting, *, by_reset: bool) -> socket.socket:
-    """Open the start address, without waiting for the reply."""
     client = socket.create_connection((there.host, there.port))
     if by_reset:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -165,7 +162,6 @@ def test_the_owner_of_a_socket_is_known() -> None:
 @pytest.mark.skipif(not IS_ROOT, reason="only root can open sockets as another user")
 @pytest.mark.parametrize(("user", "is_other"), [(NOBODY, True), (0, False)])
 def test_root_is_no_other_user(user: int, is_other: bool) -> None:
-    """A socket of another user counts as another user's; a socket of root does not."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(20)
         code = (

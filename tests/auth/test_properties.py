@@ -58,7 +58,6 @@ def responses(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def attempt() -> LoginAttempt:
-    """Return an open attempt with a known state."""
     return LoginAttempt(f"https://as.test/?state={STATE}", CALLBACK, STATE)
 
 
@@ -74,7 +73,6 @@ def require_silence(result: Token | LoginError, lines: list[str]) -> None:
 
 
 def pairs_of(text: str) -> list[tuple[str, str]]:
-    """Split parameters as the standard library does."""
     return parse_qsl(text, keep_blank_values=True)
 
 
@@ -112,7 +110,6 @@ def test_a_response_is_a_token_or_a_login_error(parts: tuple[str, str], pasted: 
 @settings(deadline=None)
 @given(addresses, responses())
 def test_only_our_address_brings_a_token(address: str, parts: tuple[str, str]) -> None:
-    """Any pasted text gives a token or a LoginError, and only our redirect URI gives a token."""
     result: Token | LoginError
     try:
         result = FLOW.finish_url(attempt(), f"{address}#{parts[0]}", now=NOW)

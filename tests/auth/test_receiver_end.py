@@ -62,7 +62,6 @@ async def must_be_closed(there: Waiting) -> None:
 
 
 async def open_halves(there: Waiting) -> None:
-    """Open connections whose requests are not complete."""
     for raw in HALVES:
         await (await there.connect()).send(raw)
     await there.send(visit())
@@ -83,7 +82,6 @@ async def end(there: Waiting, how: str, scopes: Sequence[asyncio.Timeout] = ()) 
 
 
 def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
-    """Return the list of all time-outs from now on: the wait's is the first."""
     scopes: list[asyncio.Timeout] = []
     timeout = asyncio.timeout
 
@@ -288,7 +286,6 @@ async def test_a_connection_at_the_end_of_the_wait_is_closed(
 
 
 async def test_an_event_loop_may_have_no_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On an event loop without readers, as on Windows, the wait ends too."""
 
     def remove_reader(descriptor: object) -> None:
         raise NotImplementedError

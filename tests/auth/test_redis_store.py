@@ -80,21 +80,6 @@ def test_an_unsafe_url_is_refused(url: Any, told: str) -> None:
     assert CANARY not in texts_of(caught.value)
 
 
-@pytest.mark.parametrize("scheme", ["rediss", "REDISS"])
-async def test_the_certificate_is_checked(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Older versions of redis-py check the name in it only if they are told to."""
-    told: dict[str, Any] = {}
-
-    def refuse(url: str, **options: Any) -> None:
-        told.update(options)
-        raise ConnectionRefusedError
-
-    monkeypatch.setattr(redis.asyncio, "from_url", refuse)
-    with pytest.raises(TokenStoreError, match="ConnectionRefusedError"):
-        await RedisStore(f"{scheme}://redis.test", KEY).load()
-    assert (told["ssl_cert_reqs"], told["ssl_check_hostname"]) == ("required", True)
-
-
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[redis\]'"):
@@ -157,7 +142,6 @@ async def test_no_connection_is_left_open(running_redis: RedisServer) -> None:
 
 @pytest.fixture
 def durable(tmp_path: Path) -> Iterator[RedisServer]:
-    """Provide a Redis that keeps its data over a restart, and requires a password."""
     server = RedisServer(tmp_path, "--appendonly", "yes", "--requirepass", PASSWORD)
     try:
         server.start()

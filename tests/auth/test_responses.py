@@ -69,7 +69,6 @@ def test_each_response_has_its_result(
 
 
 def test_an_attempt_accepts_only_its_own_response() -> None:
-    """Of two at the same time, each is ended by its own state, in any order."""
     first, second = FLOW.start(CALLBACK), FLOW.start(CALLBACK)
     with pytest.raises(StateMismatchError, match="another login") as caught:
         finish(second, fill(GOOD, first))
@@ -139,7 +138,6 @@ def test_texts_of_a_server_are_made_harmless(said: str, kept: str) -> None:
 
 
 def test_an_invalid_lifetime_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """One warning, without its text."""
     for life in (CANARY, "", "60"):
         finish(FLOW.start(CALLBACK), f"{GOOD}&expires_in={life}")
     (record,) = caplog.records

@@ -42,7 +42,6 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monke
 
 
 async def sent_by(**overrides: Any) -> str:
-    """Return the Authorization header of a session with the environment's settings."""
     engine = ScriptedEngine([httpx.Response(200, json={})])
     async with GatewaySession.from_env(transport=engine, **overrides) as gateway:
         await CALLS["order_history"](gateway)

@@ -62,7 +62,6 @@ async def refusal(source: SharedTokenSource) -> GatewayError:
 async def test_a_login_without_a_usable_token_is_a_login_error(
     clock: Clock, answer: Any, told: str
 ) -> None:
-    """Every failure of a login is a LoginError without secrets; no token is stored."""
     store = Store()
     error = await refusal(SharedTokenSource(store, Person(answer), clock=clock))
     assert (type(error), str(error), store.saves) == (LoginError, told, 0)
@@ -78,7 +77,6 @@ async def test_an_acquire_that_is_not_async_is_a_failed_login() -> None:
 
 @pytest.mark.parametrize("mistake", [DENIED, LoginTimeoutError("nobody came", refused=2)])
 async def test_each_caller_gets_its_own_error(mistake: LoginError) -> None:
-    """All waiting callers get equal errors, but each its own object."""
     source = SharedTokenSource(Store(), person := Person(mistake))
     errors = await asyncio.gather(*(refusal(source) for _ in range(20)))
     assert person.asked == 1
@@ -354,7 +352,6 @@ async def test_a_stuck_holder_is_given_up(
 async def test_a_login_takes_place_where_files_have_no_locks(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file system without locks costs the coordination, not the login."""
 
     def no_locks(lock: LockFile) -> bool:
         raise OSError(95, "Operation not supported")
@@ -364,7 +361,6 @@ async def test_a_login_takes_place_where_files_have_no_locks(
 
 
 async def test_other_stores_are_not_locked() -> None:
-    """Two sources with a store that is no file both log in."""
     people = (Person(), Person())
     asking = [await begin(SharedTokenSource(MemoryStore(KEY), one), one) for one in people]
     for person in people:

@@ -28,7 +28,6 @@ REFUSED = httpx.Response(401)
 
 
 def sent(engine: ScriptedEngine) -> list[str]:
-    """Return the names of the tokens of all requests."""
     return [
         request.headers["Authorization"].removeprefix(f"Bearer {CANARY}-")
         for request in engine.requests
@@ -103,7 +102,6 @@ async def test_without_a_user_a_call_names_the_command(
 async def test_a_token_goes_to_its_own_gateway_only(
     monkeypatch: pytest.MonkeyPatch, base_url: str
 ) -> None:
-    """A source for one gateway is refused by a session for another one, and by its views."""
     mine = SharedTokenSource(MemoryStore(KEY))
     other = SharedTokenSource(MemoryStore(TokenKey.of("https://login.test", "client-1", base_url)))
     gateway, _, _ = scripted(monkeypatch, OK, access_token=mine)

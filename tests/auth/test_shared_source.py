@@ -26,7 +26,6 @@ from tests.support.secrecy import CANARY, logged, texts_of
 
 
 async def turns(count: int) -> None:
-    """Let every task run for a few turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -98,7 +97,6 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
 
 
 async def test_an_inconsistent_record_ends_at_its_expiry(clock: Clock) -> None:
-    """A token that ended before it was obtained counts as valid until its end."""
     odd = Token("odd", expires_at=clock.now + 5, obtained_at=clock.now + 10)
     source = SharedTokenSource(Store(odd), clock=clock, monotonic=Clock(0))
     assert await source.token() is odd
@@ -138,7 +136,6 @@ async def test_a_rejected_token_is_not_taken_from_the_store_again(clock: Clock) 
 
 
 async def test_only_the_last_refused_tokens_are_remembered() -> None:
-    """A process that runs for years does not collect all refused tokens."""
     source = SharedTokenSource(Store(make_token("kept")))
     await source.token()
     for number in range(10 * _MAX_REFUSED):
@@ -181,21 +178,6 @@ async def test_tokens_of_the_store_that_are_refused_as_they_come_end_the_call() 
     assert store.loads == 3
 
 
-async def test_renewal_ahead_of_time_may_fail(clock: Clock) -> None:
-    """If a renewal fails within the leeway, the token is used until it expires."""
-    store = Store(make_token("kept", expires_at=clock.now + 1000))
-    source = SharedTokenSource(store, clock=clock)
-    kept = await source.token()
-    store.down = TokenStoreError("away")
-    clock.now += 980
-    assert await source.token() is kept
-    with pytest.raises(TokenStoreError):
-        await source.token(rejected=kept)
-    clock.now += 20
-    with pytest.raises(TokenStoreError):
-        await source.token()
-
-
 async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(clock: Clock) -> None:
     """In the last 30 s the store is read once per second, while calls use the token in memory."""
     monotonic = Clock(0)
@@ -208,6 +190,12 @@ async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(clock: Clo
         await turns(2)
         monotonic.now += 0.1
     assert store.loads in (10, 11)
+    store.down = TokenStoreError("away")
+    monotonic.now += 1
+    assert at_once(source) is kept
+    await turns(3)
+    assert at_once(source) is kept
+    store.down = None
     await store.save(newer := make_token("newer"))
     monotonic.now += 1
     assert at_once(source) is kept
@@ -333,7 +321,6 @@ async def test_any_error_of_a_store_is_a_store_error_without_a_login(
 
 @pytest.mark.parametrize("kept", [f"{CANARY}-text", SecretStr(CANARY), 7, {"access_token": CANARY}])
 async def test_a_store_must_return_tokens(kept: Any) -> None:
-    """An object that is no Token is neither sent nor shown."""
     with pytest.raises(TokenStoreError, match="no Token") as caught:
         await SharedTokenSource(Store(kept), Person()).token()
     assert CANARY not in texts_of(caught.value)
@@ -343,7 +330,6 @@ async def test_a_store_must_return_tokens(kept: Any) -> None:
 async def test_a_token_that_cannot_be_kept_is_used(
     mistake: BaseException, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If saving fails, one warning is logged, and the token is used."""
     caplog.set_level(logging.DEBUG)
     source = SharedTokenSource(store := Store(), person := Person())
     asking = await begin(source, person)

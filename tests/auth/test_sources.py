@@ -188,7 +188,6 @@ def source(vault: Vault) -> FunctionTokenSource:
 
 
 async def names(source: FunctionTokenSource, count: int, **more: Any) -> set[str]:
-    """Return the tokens that so many callers get at the same time."""
     asking = (source.token(**more) for _ in range(count))
     return {text_of(token) for token in await asyncio.gather(*asking)}
 

@@ -4,21 +4,17 @@ import asyncio
 import gc
 import subprocess
 import sys
-from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import GatewaySession, LoginError
+from gateway_sdk import LoginError
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth._shared_source import SingleFlight
 from gateway_sdk.auth.token import text_of
-from tests.support.calls import CALLS
 from tests.support.logins import Person, Store, begin, leave, make_token, names
-from tests.support.scripted import ScriptedEngine
 from tests.support.secrecy import CANARY
 
 
@@ -29,37 +25,6 @@ async def test_a_thousand_callers_share_one_login() -> None:
     assert (person.asked, store.loads, store.saves) == (1, 1, 1)
     assert await names(source, 1000, rejected=source.ready()) == {"2"}
     assert person.asked == 2
-
-
-class Crowd(ScriptedEngine):
-    """Holds requests with one token until a number of them has come, and refuses them all."""
-
-    def __init__(self, token: Token, size: int) -> None:
-        super().__init__([httpx.Response(200, json={})])
-        self._refused = f"Bearer {text_of(token)}"
-        self._all_here = asyncio.Barrier(size)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Reply 401 to all at the same time, and 200 to requests with another token."""
-        response = await super().handle_async_request(request)
-        if request.headers["Authorization"] != self._refused:
-            return response
-        await self._all_here.wait()
-        return httpx.Response(401)
-
-
-async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
-    """Each call of a session is sent again with the one new token, and succeeds."""
-    old, person = make_token("old"), Person()
-    source = SharedTokenSource(Store(old), person)
-    engine = Crowd(old, 1000)
-    async with GatewaySession(
-        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
-    ) as gateway:
-        await asyncio.gather(*(CALLS["create_customer"](gateway) for _ in range(1000)))
-    sent = Counter(request.headers["Authorization"] for request in engine.requests)
-    assert sent == {f"Bearer {CANARY}-old": 1000, f"Bearer {CANARY}-1": 1000}
-    assert person.asked == 1
 
 
 @pytest.mark.parametrize("by_time_out", [False, True])
@@ -161,7 +126,6 @@ def test_work_runs_once_for_all_whoever_is_cancelled(callers: list[tuple[int, in
 
 
 async def test_an_error_without_callers_is_not_reported() -> None:
-    """If the work fails when no caller waits, asyncio reports nothing."""
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
     begun = asyncio.Event()

@@ -25,8 +25,6 @@ LONG = f"{ADDRESS}{'x' * 20_000}"
 
 
 class Screen:
-    """A terminal, as its user sees it."""
-
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
         self.mode = termios.tcgetattr(self.theirs)
@@ -51,13 +49,11 @@ class Screen:
 
 
 def be_input(monkeypatch: pytest.MonkeyPatch, descriptor: int) -> None:
-    """Make a file descriptor the standard input."""
     monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: descriptor))
 
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    """Provide a terminal as standard input."""
     made = Screen()
     be_input(monkeypatch, made.theirs)
     yield made

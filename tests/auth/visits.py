@@ -58,6 +58,9 @@ def answer(fragment: str, query: str = "") -> bytes:
     return json.dumps({"fragment": fragment, "query": query}).encode()
 
 
+GOOD = answer(RIGHT)
+
+
 def _request(method: str, target: str, headers: Headers) -> bytes:
     lines = [f"{name}: {text}" for name, text in headers.items() if text is not None]
     return "\r\n".join([f"{method} {target} HTTP/1.1", *lines, "", ""]).encode()

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def entries(page: Page, *, refused: bool = False) -> list[str]:
-    """Return the URLs of the tab's Back and Forward, and its present one."""
     if refused:
         await page.wait_for_url("chrome-error:**")
     devtools = await page.context.new_cdp_session(page)
