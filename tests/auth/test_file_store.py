@@ -355,28 +355,9 @@ DEATHS = {
 }
 
 
-Start = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture
-def start(store: PrivateFileStore) -> Iterator[Start]:
-    started: list[subprocess.Popen[str]] = []
-
-    def start(code: str, name: str, *within: str) -> subprocess.Popen[str]:
-        key = (KEY.authorization_url, KEY.client_id, KEY.gateway)
-        process = subprocess.Popen(
-            [*within, sys.executable, "-c", code, name, str(store.path.parent), *key],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+def start(store: PrivateFileStore, code: str, name: str) -> subprocess.Popen[bytes]:
+    key = (KEY.authorization_url, KEY.client_id, KEY.gateway)
+    return subprocess.Popen([sys.executable, "-c", code, name, str(store.path.parent), *key])
 
 
 async def kept(store: PrivateFileStore) -> Token:
@@ -385,16 +366,14 @@ async def kept(store: PrivateFileStore) -> Token:
     return token
 
 
-async def test_processes_that_save_at_once_never_break_the_file(
-    store: PrivateFileStore, start: Start
-) -> None:
+async def test_processes_that_save_at_once_never_break_the_file(store: PrivateFileStore) -> None:
     """While two processes write, a third one reads only whole tokens; no draft is left."""
     await store.save(make_token("kept"))
-    writers = [start(WRITER, name) for name in ("one", "two")]
     read: set[str] = set()
-    while any(writer.poll() is None for writer in writers):
-        read.add(text_of(await kept(store)))
-    assert [writer.returncode for writer in writers] == [0, 0]
+    with start(store, WRITER, "one") as one, start(store, WRITER, "two") as two:
+        while one.poll() is None or two.poll() is None:
+            read.add(text_of(await kept(store)))
+    assert (one.returncode, two.returncode) == (0, 0)
     assert len(read) > 1
     for text in read - {f"{CANARY}-kept"}:
         name, number, rest = text.split("-")
@@ -407,12 +386,12 @@ async def test_processes_that_save_at_once_never_break_the_file(
 @posix
 @pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
 async def test_a_writer_that_is_killed_leaves_the_old_token_or_the_new(
-    store: PrivateFileStore, start: Start, death: str
+    store: PrivateFileStore, death: str
 ) -> None:
     """At each step, the file that is left is whole, and the next writer works."""
     await store.save(old := make_token("old"))
-    writer = start(f"{PRELUDE}{DIES}{death}\nsave(7)", "new")
-    assert await asyncio.to_thread(writer.wait) == -signal.SIGKILL
+    with start(store, f"{PRELUDE}{DIES}{death}\nsave(7)", "new") as writer:
+        assert await asyncio.to_thread(writer.wait) == -signal.SIGKILL
     token = await kept(store)
     assert (token.obtained_at == 7) if death.endswith("and_die") else (token == old)
     await store.save(newer := make_token("newer"))

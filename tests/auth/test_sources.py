@@ -32,16 +32,16 @@ RENEWED = 10.0  # seconds before the end: a tenth of the lifetime
 
 
 class Clock:
-    """The time of day, and a clock that is never set; they run together unless a test sets one."""
+    """The time of day, and a clock that is never set, which run together."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.set_back = NOW, 0.0
-        clocks = SimpleNamespace(time=self.time, monotonic=lambda: self.now)
+        self.now = NOW
+        clocks = SimpleNamespace(time=self.time, monotonic=self.time)
         monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
         monkeypatch.setattr(time, "time", self.time)
 
     def time(self) -> float:
-        return self.now - self.set_back
+        return self.now
 
 
 @pytest.fixture
@@ -93,17 +93,6 @@ async def test_an_expired_token_is_not_sent(
     assert (caught.value.outcome, caught.value.attempts) == (Outcome.NOT_SENT, ())
     assert caught.value.operation == "create_customer"
     assert CANARY not in told(caught.value) + repr(gateway)
-
-
-async def test_a_clock_that_is_set_back_does_not_prolong_a_token(clock: Clock) -> None:
-    """A session's own token ends with its lifetime, by the clock that is further ahead."""
-    source = as_token_source("access_token", Token("x", expires_at=NOW + 60, obtained_at=NOW))
-    clock.set_back = 3600
-    clock.now += 59
-    assert await fetch_token(source)
-    clock.now += 1
-    with pytest.raises(LoginRequiredError):
-        await fetch_token(source)
 
 
 async def test_a_token_that_expires_between_attempts_is_not_sent_again(

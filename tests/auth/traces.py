@@ -1,43 +1,15 @@
 """What a login must not leave behind: tasks, threads, connections, warnings, log records."""
 
-import asyncio
-import gc
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from gateway_sdk.auth import _receiver
 from gateway_sdk.auth._loopback import close_all
-from tests.support.failing_steps import others_than
 
 SECRETS = ("CANARY", "state=")
-
-
-@asynccontextmanager
-async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    """Require that a test leaves nothing behind, with asyncio's debug mode."""
-    loop = asyncio.get_running_loop()
-    loop.set_debug(True)
-    loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
-    caplog.set_level(logging.NOTSET)
-    _receiver._run(asyncio.sleep(0))  # its thread stays, once it has started
-    release_ports()
-    gc.freeze()  # only objects that are made from here on are checked
-    tasks, files = asyncio.all_tasks(), open_files()
-    yield
-    join_threads()
-    release_ports()
-    for _ in range(4):  # turns in which aborted connections are closed
-        await asyncio.sleep(0)
-    assert others_than(tasks) == set()
-    assert open_files() == files
-    gc.collect()  # forgotten objects warn now, and pytest makes errors of warnings
-    gc.unfreeze()
-    no_records(caplog)
 
 
 def release_ports() -> None:
