@@ -56,17 +56,12 @@ def go(address: str, cookie: str = "") -> int:
 
 
 class Surfer:
-    """A browser that is sent back with these answers, one after the other.
-
-    Attributes:
-        opened: The URLs that it was opened at.
-        went: The authorization URLs that these led to.
-    """
+    """A browser that is sent back with these answers, one after the other."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = answers
         self.opened: list[str] = []
-        self.went: list[str] = []
+        self.went: list[str] = []  # the authorization URLs that these led to
         self.statuses: list[int] = []
 
     def __call__(self, url: str) -> bool:
@@ -97,11 +92,9 @@ class Reader:
         return found[0]
 
     async def url(self) -> str:
-        """Return the authorization URL as soon as it is shown."""
         return await self.line(r"https://\S+")
 
     async def start_url(self) -> str:
-        """Return the URL of this machine as soon as it is shown."""
         return await self.line(r"http://127\.0\.0\.1:\S+")
 
     async def go(self, answer: str) -> int:

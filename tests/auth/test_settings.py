@@ -209,7 +209,7 @@ def test_a_missing_token_is_an_error_with_both_ways_out(environment: pytest.Monk
 def test_what_is_wrong_for_a_login_is_named(
     environment: pytest.MonkeyPatch, variable: str, wrong: str, named: str
 ) -> None:
-    """An invalid value is an error when the session is made, and is not shown."""
+    """Already when the session is made, and without the value."""
     environment.setenv(variable, wrong)
     with pytest.raises(ConfigurationError, match=f"^{named} ") as caught:
         GatewaySession.from_env()

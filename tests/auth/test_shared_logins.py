@@ -145,19 +145,6 @@ async def test_it_is_asked_again_after_a_while(
             assert (number, got) == (number, step.lstrip("!"))
 
 
-async def test_the_hold_begins_when_the_login_failed(clock: Clock) -> None:
-    """During a hold, a token that another process has stored is used."""
-    source = SharedTokenSource(store := Store(), person := Person(DENIED), hold=30, monotonic=clock)
-    asking = await begin(source, person)
-    clock.now += 60
-    person.may_finish.set()
-    await asyncio.wait([asking])
-    assert vars(await refusal(source)) == vars(DENIED)
-    assert person.asked == 1
-    await store.save(kept := make_token("kept"))
-    assert await source.token() is kept
-
-
 async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
     """The kept error holds no frame of the login, whose variables are secret."""
 
@@ -184,19 +171,20 @@ async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
     assert len(set(depths[1:])) == 1
 
 
-async def test_a_failure_without_callers_is_raised_to_the_next_one(clock: Clock) -> None:
-    source = SharedTokenSource(
-        Store(), person := Person(LoginError("nobody came")), monotonic=clock
-    )
+async def test_a_failure_without_callers_is_raised_to_the_next_ones(clock: Clock) -> None:
+    """The hold begins when it failed; during it, a token of another process is used."""
+    mistake = LoginError("nobody came")
+    source = SharedTokenSource(store := Store(), person := Person(mistake), monotonic=clock)
     await leave(await begin(source, person))
+    clock.now += 60
     person.may_finish.set()
     await asyncio.wait([source._renewal.start()])
     clock.now += 29
     ends = await asyncio.gather(*(refusal(source) for _ in range(100)))
     assert {(type(end), str(end)) for end in ends} == {(LoginError, "nobody came")}
     assert person.asked == 1
-    clock.now += 2
-    assert await names(source, 1) == {"2"}
+    await store.save(kept := make_token("kept"))
+    assert await source.token() is kept
 
 
 @pytest.mark.parametrize("was_refused", [False, True])

@@ -96,14 +96,6 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
     assert source.ready() is None
 
 
-async def test_an_inconsistent_record_ends_at_its_expiry(clock: Clock) -> None:
-    odd = Token("odd", expires_at=clock.now + 5, obtained_at=clock.now + 10)
-    source = SharedTokenSource(Store(odd), clock=clock, monotonic=Clock(0))
-    assert await source.token() is odd
-    clock.now += 5
-    assert source.ready() is None
-
-
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
 async def test_a_rejected_token_is_replaced_once(form: Callable[[Token], Any]) -> None:
     """In whichever form it is rejected; a late 401 returns the present one at once."""

@@ -140,11 +140,7 @@ async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
 
 
 class Vault:
-    """A coroutine function that returns token-1, token-2 and so on, and can be made to fail.
-
-    Attributes:
-        asked: How often it was called.
-    """
+    """A coroutine function that returns token-1, token-2 and so on, and can be made to fail."""
 
     def __init__(self, clock: Clock, life: float | None = LIFE, kind: Any = Token) -> None:
         self.asked = 0

@@ -111,7 +111,6 @@ class Line:
 
     @property
     def is_open(self) -> bool:
-        """Whether the receiver has not closed it yet, as far as known here."""
         return not self._reader.at_eof() and self._reader.exception() is None
 
     async def close(self) -> None:

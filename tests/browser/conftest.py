@@ -1,5 +1,4 @@
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -46,16 +45,17 @@ async def browser(chromium: BrowserType, executable: str) -> AsyncGenerator[Brow
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launch]:
-    """Provide a function that starts another Chromium, with more arguments."""
-    async with AsyncExitStack() as stack:
+    """Provide a function that starts another Chromium, with one more argument."""
+    started: list[Browser] = []
 
-        async def launch(*arguments: str) -> Browser:
-            args = [*ARGUMENTS, *arguments]
-            browser = await chromium.launch(executable_path=executable, args=args)
-            stack.push_async_callback(browser.close)
-            return browser
+    async def launch(argument: str) -> Browser:
+        args = [*ARGUMENTS, argument]
+        started.append(await chromium.launch(executable_path=executable, args=args))
+        return started[-1]
 
-        yield launch
+    yield launch
+    for browser in started:
+        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

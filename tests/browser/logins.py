@@ -23,16 +23,12 @@ NOT_OURS = "This response belongs to another login"
 
 @dataclass
 class UnderWay:
-    """A login that waits: the URL that the browser opens, the redirect URI, the result.
-
-    Attributes:
-        leads_to: Where the start address led: it can be opened once, and this more often.
-    """
+    """A login that waits: the URL that the browser opens, the redirect URI, the result."""
 
     url: str
     redirect_uri: str
     token: asyncio.Task[Token]
-    leads_to: str = ""
+    leads_to: str = ""  # where the start address led: it can be opened once, and this more often
 
     async def open(self, page: Page) -> None:
         """Go to the authorization server: the first time from the start address."""
@@ -78,18 +74,12 @@ async def log_in(page: Page, waiting: UnderWay) -> str:
 
 
 class Witness:
-    """Sees what reaches the receivers of a test, on their side of the wire.
-
-    Attributes:
-        starts: Status of each that was sent to a start address.
-        requests: Method, target and status of each other one.
-        refused: Answers that were turned away, by the login of the last request.
-    """
+    """Sees what reaches the receivers of a test, on their side of the wire."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.starts: list[int] = []
-        self.requests: list[tuple[str, str, int]] = []
-        self.refused = 0
+        self.starts: list[int] = []  # the status of each request to a start address
+        self.requests: list[tuple[str, str, int]] = []  # method, target and status of the others
+        self.refused = 0  # answers that were turned away, by the login of the last request
         self._watch(monkeypatch, "reply_to_head")
         self._watch(monkeypatch, "reply_to_body")
 

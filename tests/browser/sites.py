@@ -16,19 +16,13 @@ ICON = '<!doctype html><link rel="icon" href="data:,">'
 
 
 class Site:
-    """Serves at a free port of this machine.
-
-    Attributes:
-        url: Where it is.
-        requests: What it was asked.
-        posted: The bodies that were sent to it.
-    """
+    """Serves at a free port of this machine."""
 
     url: str
 
     def __init__(self, reply: Callable[[Request], Response]) -> None:
         self.requests: list[Request] = []
-        self.posted: asyncio.Queue[str] = asyncio.Queue()
+        self.posted: asyncio.Queue[str] = asyncio.Queue()  # the bodies that were sent to it
         self._reply = reply
 
     @asynccontextmanager
