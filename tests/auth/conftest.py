@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.auth import PrivateFileStore, _receiver
-from tests.auth.traces import join_threads, no_records, open_files, release_ports
+from tests.auth.visits import join_threads, no_records, open_files, release_ports
 from tests.support.failing_steps import others_than
 from tests.support.logins import KEY, Clock
 from tests.support.redis_server import RedisServer

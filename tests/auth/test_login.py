@@ -22,12 +22,12 @@ from gateway_sdk.errors import (
     MalformedResponseError,
     ReceiverUnavailableError,
 )
-from tests.auth.people import (
+from tests.auth.visits import (
     DENIED,
     ELSEWHERE,
     FLOW,
     FOREIGN,
-    GOOD,
+    GRANTED,
     MALFORMED,
     TOKEN,
     Paster,
@@ -36,8 +36,12 @@ from tests.auth.people import (
     answer_to,
     asked_in,
     command,
+    join_threads,
+    no_records,
+    open_files,
+    release_ports,
+    threads,
 )
-from tests.auth.traces import join_threads, no_records, open_files, release_ports, threads
 
 pytestmark = pytest.mark.usefixtures("traceless")
 
@@ -82,7 +86,7 @@ class Case:
 
 async def test_a_browser_logs_in(caplog: pytest.LogCaptureFixture) -> None:
     """The user reads another URL than the browser gets, and never the state; nothing is logged."""
-    surfer, reader = Surfer(FOREIGN, GOOD), Reader()
+    surfer, reader = Surfer(FOREIGN, GRANTED), Reader()
     token = await login(FLOW, browser=surfer, show=reader, clock=lambda: 1000.0)
     assert (text_of(token), token.obtained_at, token.expires_at) == (TOKEN, 1000, 4600)
     await must_be_closed(surfer.went[0])
@@ -98,7 +102,7 @@ async def test_a_browser_logs_in(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    surfer = Surfer(GOOD)
+    surfer = Surfer(GRANTED)
     await login(FLOW, browser=surfer)
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -162,7 +166,7 @@ async def test_a_browser_that_does_not_open_is_reported(browser: Any, is_shown: 
 
     task = asyncio.create_task(login(FLOW, browser=browser, show=show))
     await reader.line("No browser could be opened here.")
-    assert await reader.go(GOOD) == 200
+    assert await reader.go(GRANTED) == 200
     assert text_of(await task) == TOKEN
     assert len(reader.texts) == 3
 
@@ -172,7 +176,7 @@ async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.Monkey
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("webbrowser.get", opened.append)
     case = Case(paste=None)
-    assert await case.reader.go(GOOD) == 200
+    assert await case.reader.go(GRANTED) == 200
     await case.task
     assert case.reader.texts == ["Log in at this address:", await case.reader.start_url()]
     assert opened == []
@@ -234,7 +238,7 @@ async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
     case = Case(redirect_uri, browser=surfer if redirect_uri == ELSEWHERE else False)
     for line in ("", "CANARY", "https://evil.test/#CANARY"):
         case.paster.lines.put_nowait(line)
-    await case.paste(FOREIGN, "", GOOD)
+    await case.paste(FOREIGN, "", GRANTED)
     assert text_of(await case.task) == TOKEN
     await case.must_be_over()
     join_threads()
@@ -257,9 +261,9 @@ async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
 async def test_a_browser_may_be_faster_than_pasting(is_pasted: bool) -> None:
     """Then reading the input stops; a response that comes both ways at once gives one token."""
     case = Case()
-    delivering = asyncio.create_task(case.reader.go(GOOD))
+    delivering = asyncio.create_task(case.reader.go(GRANTED))
     if is_pasted:
-        await case.paste(GOOD)
+        await case.paste(GRANTED)
     assert text_of(await case.task) == TOKEN
     await asyncio.wait([delivering])
     if delivering.exception() is None:

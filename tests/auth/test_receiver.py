@@ -24,12 +24,17 @@ from gateway_sdk.errors import (
     ReceiverUnavailableError,
     SessionStateError,
 )
-from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer, exchange
 from tests.auth.visits import (
+    FLOW,
     GOOD as RESPONSE,
+    GRANTED,
     RIGHT,
+    TOKEN,
+    Reader,
+    Surfer,
     Waiting,
     answer,
+    exchange,
     is_refused,
     names_of,
     post,
@@ -398,7 +403,7 @@ def run_as_browser(report: str, url: str) -> None:
             file.flush()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
-    Surfer(GOOD)(url)
+    Surfer(GRANTED)(url)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from gateway_sdk.errors import (
     MalformedResponseError,
     ReceiverUnavailableError,
 )
-from tests.auth.traces import no_records, open_files, release_ports
 from tests.auth.visits import (
     AUTHORIZATION_URL,
     RIGHT,
@@ -29,8 +28,11 @@ from tests.auth.visits import (
     Waiting,
     answer,
     is_refused,
+    no_records,
+    open_files,
     post,
     read_answer,
+    release_ports,
     visit,
     waiting,
 )

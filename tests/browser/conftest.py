@@ -15,8 +15,7 @@ from playwright.async_api import (
 from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
 from tests.browser.chromium import ARGUMENTS, Launch, find_chromium
-from tests.browser.logins import Witness
-from tests.browser.sites import Site, blank
+from tests.browser.logins import Site, Witness, blank
 
 # In ms: longer than the slowest machine needs.
 expect.set_options(timeout=30_000)

@@ -1,20 +1,24 @@
-"""A login whose browser and user are the test's, and a record of its requests."""
+"""A login whose browser and user are the test's, a record of its requests, and other web sites."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from playwright.async_api import Page, expect
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.sandbox._server import serve
 
 LOGGED_IN = "You are logged in"
 NOT_LOGGED_IN = "You are not logged in"
@@ -106,3 +110,48 @@ class Witness:
             return reply
 
         monkeypatch.setattr(CallbackHandler, name, replying)
+
+
+ICON = '<!doctype html><link rel="icon" href="data:,">'
+"""The beginning of a page for which no icon is asked."""
+
+
+class Site:
+    """Serves at a free port of this machine."""
+
+    url: str
+
+    def __init__(self, reply: Callable[[Request], Response]) -> None:
+        self.requests: list[Request] = []
+        self.posted: asyncio.Queue[str] = asyncio.Queue()  # the bodies that were sent to it
+        self._reply = reply
+
+    @asynccontextmanager
+    async def serve(self, port: int = 0) -> AsyncGenerator[Self]:
+        async with serve(self, "127.0.0.1", port) as self.url:
+            yield self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        self.requests.append(request)
+        if body := await request.body():
+            self.posted.put_nowait(body.decode())
+        await self._reply(request)(scope, receive, send)
+
+
+def blank(_: Request) -> Response:
+    """Reply with a page that may load what it likes."""
+    return HTMLResponse(f"{ICON}<title>Win a prize</title>")
+
+
+def authorization_server(response: str) -> Callable[[Request], Response]:
+    """Ask with a button, then redirect with a response in which STATE is replaced."""
+
+    def reply(request: Request) -> Response:
+        if request.method == "GET":
+            return HTMLResponse(f'{ICON}<form method="post"><input name="x"><button id="allow">')
+        asked = request.query_params
+        location = asked["redirect_uri"] + response.replace("STATE", asked["state"])
+        return Response(status_code=302, headers={"Location": location})
+
+    return reply

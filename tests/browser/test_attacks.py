@@ -13,10 +13,19 @@ from starlette.responses import HTMLResponse, Response
 
 from gateway_sdk import LoginError, LoginTimeoutError
 from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver as receiver
-from tests.auth.traces import release_ports
+from tests.auth.visits import release_ports
 from tests.browser.chromium import Launch
-from tests.browser.logins import LOGGED_IN, NOT_OURS, Witness, decide, log_in, shows, under_way
-from tests.browser.sites import ICON, Site
+from tests.browser.logins import (
+    ICON,
+    LOGGED_IN,
+    NOT_OURS,
+    Site,
+    Witness,
+    decide,
+    log_in,
+    shows,
+    under_way,
+)
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -26,13 +26,14 @@ from tests.browser.logins import (
     LOGGED_IN,
     NOT_LOGGED_IN,
     NOT_OURS,
+    Site,
     Witness,
+    authorization_server,
     decide,
     log_in,
     shows,
     under_way,
 )
-from tests.browser.sites import Site, authorization_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 DELIVERED = [("GET", "/callback", 200), ("POST", "/callback", 200)]
