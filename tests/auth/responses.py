@@ -27,7 +27,6 @@ GOOD: Final = f"{NO_STATE}&state={{state}}"
 
 
 def state_of(attempt: LoginAttempt) -> str:
-    """Return the state as the authorization server receives it."""
     (state,) = parse_qs(urlsplit(attempt.url).query)["state"]
     return state
 
@@ -35,7 +34,6 @@ def state_of(attempt: LoginAttempt) -> str:
 def granted(
     value: str = CANARY, *, life: float | None = None, scope: frozenset[str] = SCOPE
 ) -> Token:
-    """Return the token that a response at NOW should give."""
     ends = None if life is None else NOW + life
     return Token(value, expires_at=ends, obtained_at=NOW, scope=scope)
 

@@ -88,21 +88,6 @@ def test_an_invalid_redirect_uri_is_named(redirect_uri: Any, problem: str) -> No
         FLOW.start(redirect_uri)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://as.test",
-        "https://as.test/authorize?State=x&SCOPE=y",
-        "http://[::1]:8080/authorize",
-        "HTTP://LOCALHOST/authorize",
-    ],
-)
-def test_a_valid_authorization_url_is_accepted(url: str) -> None:
-    flow = ImplicitFlow(url, "client-1")
-    assert flow.authorization_url == url
-    assert flow.start(CALLBACK).url.lower().startswith(url.partition("?")[0].lower())
-
-
 def parameters(url: str) -> list[tuple[str, str]]:
     return parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
 

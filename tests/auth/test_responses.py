@@ -4,7 +4,7 @@ import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -26,7 +26,6 @@ from tests.auth.responses import (
     GOOD,
     NO_STATE,
     NOW,
-    SCOPE,
     WAYS,
     WITH_ISSUER,
     Case,
@@ -282,22 +281,3 @@ def test_only_our_address_brings_a_token(address: str, parts: tuple[str, str]) -
     if isinstance(result, Token):
         place = "".join(address.split()).partition("#")[0].partition("?")[0].lower()
         assert place in (CALLBACK, CALLBACK.replace("/callback", "/./callback"))
-
-
-@settings(deadline=None)
-@given(
-    st.from_regex(r"[A-Za-z0-9\-._~+/]+=*", fullmatch=True),
-    st.none() | st.integers(1, 9_999_999_999),
-    st.none() | st.sets(st.from_regex(r"[\x21\x23-\x5b\x5d-\x7e]+", fullmatch=True), max_size=3),
-    st.booleans(),
-)
-def test_every_token_that_may_be_granted_comes_through(
-    value: str, life: int | None, scope: set[str] | None, raw: bool
-) -> None:
-    """Value, lifetime and scope arrive as the server meant them, with a plus raw or encoded."""
-    said: dict[str, object] = {"state": STATE, "token_type": "Bearer"}
-    said |= {} if life is None else {"expires_in": life}
-    said |= {} if scope is None else {"scope": " ".join(scope)}
-    token_part = f"access_token={value}" if raw else urlencode({"access_token": value})
-    token = FLOW.finish(attempt(), fragment=f"{urlencode(said)}&{token_part}", now=NOW)
-    assert token == granted(value, life=life, scope=SCOPE if scope is None else frozenset(scope))

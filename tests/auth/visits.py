@@ -64,7 +64,6 @@ def post(body: bytes, changes: Headers = NO_CHANGE, *, target: str = "/callback"
 
 
 def answer(fragment: str, query: str = "") -> bytes:
-    """Return the body in which the page delivers a response."""
     return json.dumps({"fragment": fragment, "query": query}).encode()
 
 
@@ -114,7 +113,6 @@ class Line:
         return read_reply(await self.ended())
 
     async def ended(self) -> bytes:
-        """Wait until the receiver closes or cuts the connection, and return what it sent."""
         with suppress(ConnectionError):
             return await self._reader.read()
         return b""
@@ -161,7 +159,6 @@ class Waiting:
         return raw.replace(b"COOKIE", self._cookie.encode("ascii"))
 
     async def connect(self, host: str | None = None, opened: socket.socket | None = None) -> Line:
-        """Connect to the receiver, or take a connection that is open."""
         place = {"sock": opened} if opened else {"host": host or self.host, "port": self.port}
         self._lines.append(Line(self.fill, *await asyncio.open_connection(**place)))
         return self._lines[-1]
@@ -174,7 +171,6 @@ class Waiting:
         return reply
 
     async def hand_in(self, fragment: str = RIGHT) -> Reply:
-        """Deliver a response as the page does."""
         return await self.send(post(answer(fragment)))
 
     async def must_still_wait(self) -> None:
@@ -199,7 +195,6 @@ async def waiting(
     finish: Callable[[str, str], str] = read_answer,
     timeout: float | None = None,  # noqa: ASYNC109 - the receiver's own
 ) -> AsyncIterator[Waiting]:
-    """Let a receiver wait for a response."""
     async with LoopbackReceiver(redirect_uri, bind=bind) as receiver:
         there = Waiting(receiver, finish, timeout)
         try:
@@ -227,12 +222,10 @@ ELSEWHERE = "https://app.gateway.test/callback"
 TOKEN = "CANARY-TOKEN"
 GRANTED = f"access_token={TOKEN}&token_type=Bearer&expires_in=3600&state=STATE"
 DENIED = "error=access_denied&error_description=CANARY&state=STATE"
-MALFORMED = "access_token=CANARY&token_type=mac&state=STATE"
 FOREIGN = f"access_token={TOKEN}&token_type=Bearer&state=CANARY"
 
 
 def asked_in(url: str) -> tuple[str, str]:
-    """Return the redirect URI and the state of an authorization URL."""
     asked = parse_qs(urlsplit(url).query)
     return asked["redirect_uri"][0], asked["state"][0]
 
@@ -309,7 +302,6 @@ class Reader:
         return await self.line(r"http://127\.0\.0\.1:\S+")
 
     async def go(self, answer: str) -> int:
-        """Open the URL of this machine with a browser, and return the status."""
         leads_to, cookie = await asyncio.to_thread(start, await self.start_url())
         return await asyncio.to_thread(go, answer_to(leads_to, answer), cookie)
 
@@ -368,7 +360,6 @@ def threads() -> list[threading.Thread]:
 
 
 def join_threads() -> None:
-    """Wait until the opened browsers have ended."""
     for thread in threads():
         thread.join()
 

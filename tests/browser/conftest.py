@@ -23,7 +23,6 @@ expect.set_options(timeout=30_000)
 
 @pytest.fixture(scope="session")
 def executable() -> str:
-    """Provide the path of this machine's Chromium."""
     if (path := find_chromium()) is None:
         pytest.skip("not tested, because no Chromium was found")
     return path
@@ -83,13 +82,11 @@ async def page(context: BrowserContext) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
-    """Provide a record of the requests that reach the receiver."""
     return Witness(monkeypatch)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def flow() -> AsyncGenerator[ImplicitFlow]:
-    """Provide logins at the sandbox's authorization server."""
     async with Sandbox().serve() as base_url:
         yield ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID)
 

@@ -61,7 +61,6 @@ async def under_way(flow: ImplicitFlow, **options: Any) -> AsyncGenerator[UnderW
 
 
 async def decide(page: Page, waiting: UnderWay, decision: str = "allow") -> None:
-    """Open the authorization server, and press the given button."""
     await waiting.open(page)
     await page.click(f"#{decision}")
 
@@ -140,7 +139,6 @@ class Site:
 
 
 def blank(_: Request) -> Response:
-    """Reply with a page that may load what it likes."""
     return HTMLResponse(f"{ICON}<title>Win a prize</title>")
 
 
