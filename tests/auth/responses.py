@@ -161,7 +161,6 @@ CASES: Final = (
     Case("expires_in -5", _MALFORMED, _with_life("-5")),
     Case("expires_in 3600.0", granted(life=3600), _with_life("3600.0")),
     Case("expires_in in quotation marks", granted(life=3600), _with_life("%223600%22")),
-    Case("expires_in with one mark", granted(), _with_life("%223600")),
     Case("expires_in soon", granted(), _with_life("soon")),
     Case("expires_in of 10 digits", granted(life=9_999_999_999), _with_life("9" * 10)),
     Case("expires_in of 11 digits", granted(), _with_life("1" * 11)),
@@ -180,17 +179,14 @@ CASES: Final = (
     Case("code instead of token", _MALFORMED, f"code={CANARY}&state={{state}}"),
     Case("&amp;", _NOT_OURS, GOOD.replace("&", "&amp;")),
     Case("wrong iss", _MALFORMED, f"{GOOD}&iss=https%3A%2F%2Fevil.test"),
-    *(
-        Case(f"iss {iss}", _MALFORMED, f"{GOOD}&iss={iss}")  # RFC 9207, 2.4: compared as it stands
-        for iss in ("https://as.test/", "HTTPS://as.test", "https://as.test%20", "https://as.tes")
-    ),
+    # RFC 9207, 2.4: compared as it stands.
+    Case("iss with a slash", _MALFORMED, f"{GOOD}&iss=https://as.test/"),
     Case("other scheme", _NOT_OURS, pasted=f"https://127.0.0.1:53412/callback#{GOOD}"),
     Case("other host", _NOT_OURS, pasted=f"http://127.0.0.2:53412/callback#{GOOD}"),
     Case("other port", _NOT_OURS, pasted=f"http://127.0.0.1:53413/callback#{GOOD}"),
     Case("other path", _NOT_OURS, pasted=f"{CALLBACK}/#{GOOD}"),
     Case("no URL", _NOT_OURS, pasted=f"http://[{CANARY}/#{GOOD}"),
     Case("lone surrogate", _NOT_OURS, pasted=f"{CALLBACK}\ud800#{GOOD}"),
-    Case("bad punycode", _NOT_OURS, pasted=f"http://xn--0/callback#{GOOD}"),
     Case("spaces around", granted(), pasted=f"  {CALLBACK}#{GOOD}\r\n"),
     Case(
         "broken lines",

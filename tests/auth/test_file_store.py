@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,6 @@ def another(make: Callable[[Path], object]) -> Callable[[Path], None]:
     return spoil
 
 
-def with_mode(mode: int) -> Callable[[Path], None]:
-    return lambda path: path.chmod(mode)
-
-
 LINKS = "cannot be read: Too many levels of symbolic links"
 PUBLIC = "is accessible to other users (mode 0{:o}): its token may be known; log in again"
 FOLDER = another(Path.mkdir)
@@ -164,7 +161,7 @@ FOLDER = another(Path.mkdir)
         # One that has no writer.
         (another(getattr(os, "mkfifo", Path.mkdir)), "is not an ordinary file"),
         (FOLDER, "is not an ordinary file"),
-        *((with_mode(mode), PUBLIC.format(mode)) for mode in (0o644, 0o640, 0o602)),
+        *((partial(Path.chmod, mode=mode), PUBLIC.format(mode)) for mode in (0o644, 0o640, 0o602)),
         pytest.param(
             lambda path: os.chown(path, 12345, -1), "belongs to another user", marks=ONLY_ROOT
         ),

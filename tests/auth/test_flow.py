@@ -169,34 +169,27 @@ def test_flows_and_attempts_show_no_secret() -> None:
         pickle.dumps(attempt)
 
 
-def loaded(program: str) -> set[str]:
-    code = (
-        "import httpx, json, pydantic, sys, tenacity; before = set(sys.modules)\n"
-        f"{program}\n"
-        "print(json.dumps(sorted(set(sys.modules) - before)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
-    )
-    assert done.stderr == ""
-    return set(json.loads(done.stdout))
+PROGRAM = f"""
+import httpx, json, pydantic, sys, tenacity
+before = set(sys.modules)
+from gateway_sdk.auth import ImplicitFlow, Token
+flow, token = ImplicitFlow("https://as.test/", "client-1"), Token("x", expires_at=1)
+token.expired(0)
+print(json.dumps(sorted(set(sys.modules) - before)))
+attempt = flow.start({CALLBACK!r})
+state = attempt.url.partition("state=")[2]
+flow.finish(attempt, fragment="access_token=x&token_type=Bearer&state=" + state, now=1.0)
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
 
 
 def test_what_only_logins_need_is_loaded_by_them_only() -> None:
     """Of authlib, a login uses what builds a URL, and nothing that signs or sends."""
-    making = (
-        "from gateway_sdk.auth import ImplicitFlow, Token\n"
-        "flow, token = ImplicitFlow('https://as.test/', 'client-1'), Token('x', expires_at=1)\n"
-        "token.expired(0)\n"
-    )
-    login = (
-        f"attempt = flow.start({CALLBACK!r})\n"
-        "state = attempt.url.partition('state=')[2]\n"
-        "fragment = f'access_token=x&token_type=Bearer&state={state}'\n"
-        "flow.finish(attempt, fragment=fragment, now=1.0)"
-    )
+    command = [sys.executable, "-W", "error", "-c", PROGRAM]
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+    assert done.stderr == ""
+    at_start, at_login = (set(json.loads(line)) for line in done.stdout.splitlines())
     never = {"cryptography", "joserfc", "keyring", "redis", "requests"}
-    at_start, at_login = loaded(making), loaded(making + login)
     roots = {module.partition(".")[0] for module in at_start}
     assert "gateway_sdk" in roots
     assert not roots & {*never, "authlib", "h11", "platformdirs"}

@@ -102,13 +102,6 @@ def test_an_address_is_named_as_browsers_write_it() -> None:
     assert _receiver.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
 
 
-async def test_bind_listens_elsewhere_under_the_same_name() -> None:
-    async with waiting("http://localhost:0/callback", bind="127.0.0.1") as there:
-        assert there.names == [("127.0.0.1", there.port)]
-        assert there.authority == f"localhost:{there.port}"
-        await there.must_still_wait()
-
-
 async def test_bind_may_be_every_address() -> None:
     """Requests must still name the right host."""
     async with waiting(bind="0.0.0.0") as there:  # noqa: S104 - what it is about

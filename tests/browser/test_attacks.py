@@ -159,22 +159,6 @@ async def test_another_name_for_this_machine_is_refused(
 # --- another browser --------------------------------------------------------------------------
 
 
-async def test_the_cookie_is_protected_and_deleted(
-    context: BrowserContext, page: Page, flow: ImplicitFlow
-) -> None:
-    """Scripts and other sites cannot read it, its name is unique, and it is deleted at the end."""
-    async with under_way(flow) as waiting:
-        await waiting.open(page)
-        (cookie,) = await context.cookies()
-        async with under_way(flow) as other:
-            await page.goto(other.url)
-            names = {cookie["name"] for cookie in await context.cookies()}
-        assert (cookie["httpOnly"], cookie["sameSite"], len(names)) == (True, "Strict", 2)
-        await log_in(page, waiting)
-    left = {kept["name"] for kept in await context.cookies()}
-    assert left == names - {cookie["name"]}
-
-
 async def test_another_browser_cannot_finish_the_login(
     browser: Browser, context: BrowserContext, page: Page, flow: ImplicitFlow
 ) -> None:
