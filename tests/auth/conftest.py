@@ -1,13 +1,14 @@
+import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import keyring
 import pytest
 
-from gateway_sdk.auth import PrivateFileStore
-from tests.auth.shelves import SHELVES, Ring, Shelf
-from tests.auth.traces import no_traces
+from gateway_sdk.auth import PrivateFileStore, _receiver
+from tests.auth.visits import join_threads, no_records, open_files, release_ports
+from tests.support.failing_steps import others_than
 from tests.support.logins import KEY, Clock
 from tests.support.redis_server import RedisServer
 from tests.support.secrecy import CANARY, logged
@@ -16,8 +17,24 @@ from tests.support.secrecy import CANARY, logged
 @pytest.fixture
 async def traceless(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     """Require that a test leaves no task, thread, connection, warning or log record behind."""
-    async with no_traces(caplog):
-        yield
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
+    caplog.set_level(logging.NOTSET)
+    _receiver._run(asyncio.sleep(0))  # its thread stays, once it has started
+    release_ports()
+    gc.freeze()  # only objects that are made from here on are checked
+    tasks, files = asyncio.all_tasks(), open_files()
+    yield
+    join_threads()
+    release_ports()
+    for _ in range(4):  # turns in which aborted connections are closed
+        await asyncio.sleep(0)
+    assert others_than(tasks) == set()
+    assert open_files() == files
+    gc.collect()  # forgotten objects warn now, and pytest makes errors of warnings
+    gc.unfreeze()
+    no_records(caplog)
 
 
 @pytest.fixture
@@ -47,18 +64,3 @@ def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisSer
         yield server
     finally:
         server.kill()
-
-
-@pytest.fixture
-def ring() -> Iterator[Ring]:
-    """Provide a keyring in memory as the keyring of this process."""
-    before, ring = keyring.get_keyring(), Ring()
-    keyring.set_keyring(ring)
-    yield ring
-    keyring.set_keyring(before)
-
-
-@pytest.fixture
-async def shelf(request: pytest.FixtureRequest) -> Shelf:
-    """Provide the kind of store that the test's parameter names."""
-    return SHELVES[request.param](request)

@@ -27,7 +27,6 @@ GOOD: Final = f"{NO_STATE}&state={{state}}"
 
 
 def state_of(attempt: LoginAttempt) -> str:
-    """Return the state as the authorization server receives it."""
     (state,) = parse_qs(urlsplit(attempt.url).query)["state"]
     return state
 
@@ -35,7 +34,6 @@ def state_of(attempt: LoginAttempt) -> str:
 def granted(
     value: str = CANARY, *, life: float | None = None, scope: frozenset[str] = SCOPE
 ) -> Token:
-    """Return the token that a response at NOW should give."""
     ends = None if life is None else NOW + life
     return Token(value, expires_at=ends, obtained_at=NOW, scope=scope)
 
@@ -120,18 +118,12 @@ def _with_life(text: str) -> str:
 CASES: Final = (
     Case("good", granted(), GOOD),
     Case("state in query", granted(), NO_STATE, "state={state}"),
-    Case("state and life in query", granted(life=60), NO_STATE, "state={state}&expires_in=60"),
     Case("right iss", granted(), f"{GOOD}&iss=https%3A%2F%2Fas.test"),
-    Case("right iss in query", granted(), GOOD, "iss=https%3A%2F%2Fas.test"),
     Case("unknown parameters", granted(), f"{GOOD}&token_type_x=mac&session_state=1&=&x"),
-    Case("token in query without a value", granted(), GOOD, "access_token"),
     Case("empty", _NOT_OURS),
     Case("only a hash", _NOT_OURS, "#"),
     Case("wrong state", _NOT_OURS, f"{NO_STATE}&state=another"),
-    Case("longer state", _NOT_OURS, f"{GOOD}A"),
     Case("no state", _NOT_OURS, NO_STATE),
-    Case("state without a value", _NOT_OURS, f"{NO_STATE}&state"),
-    Case("state under another name", _NOT_OURS, f"{NO_STATE}&State={{state}}"),
     Case("state twice, same", _NOT_OURS, f"{GOOD}&state={{state}}"),
     Case("state twice, one name encoded", _NOT_OURS, f"{GOOD}&st%61te={{state}}"),
     Case("state twice, right one first", _NOT_OURS, f"{GOOD}&state=another"),
@@ -142,89 +134,59 @@ CASES: Final = (
     Case("state with a lone surrogate", _NOT_OURS, f"{NO_STATE}&state=\ud800"),
     Case("denied", _DENIED, "error=access_denied&state={state}"),
     Case("denied without state", _NOT_OURS, "error=access_denied"),
-    Case("denied with wrong state", _NOT_OURS, "error=access_denied&state=another"),
     Case("denied in query", _DENIED, query="error=access_denied&state={state}"),
-    Case("denied in query without state", _NOT_OURS, query="error=access_denied"),
     Case("error and token", _DENIED, f"{GOOD}&error=access_denied"),
     Case("error in query, token in fragment", _DENIED, GOOD, "error=server_error"),
     Case("unknown code", _DENIED, f"{GOOD}&error={CANARY}"),
-    Case("empty code", _DENIED, "error=&state={state}"),
     Case("token twice", _MALFORMED, f"{GOOD}&access_token={CANARY}"),
-    Case("token twice, different", _MALFORMED, f"access_token=x&{GOOD}"),
-    Case("error twice", _MALFORMED, "error=a&error=a&state={state}"),
     Case("unknown parameter twice", _MALFORMED, f"{GOOD}&x=1&%78=1"),
     Case("all in query", _MALFORMED, query=GOOD),
     Case("token in query", _MALFORMED, "state={state}", NO_STATE),
-    Case("token in query with an error", _MALFORMED, query=f"{GOOD}&error=access_denied"),
     Case("token in both", _MALFORMED, GOOD, f"access_token={CANARY}"),
     Case("empty token", _MALFORMED, _with_token("")),
     Case("token with space", _MALFORMED, _with_token(f"{CANARY}%20x")),
-    Case("token after a space", _MALFORMED, _with_token(f"%20{CANARY}")),
     Case("token with CRLF", _MALFORMED, _with_token(f"{CANARY}%0D%0AX-Evil:%201")),
     *(
         Case(f"raw token {text!r}", _MALFORMED, _with_token(text.format(CANARY)))
         for text in ("{}\u0661", "{}\0", "\ud800{}", "{}\xe4")
     ),
     Case("bad percent in token", _MALFORMED, _with_token(f"{CANARY}%ZZ")),
-    Case("bad percent elsewhere", granted(), f"{GOOD}&x=%ZZ%"),
     Case("raw + / =", granted(f"{CANARY}+/=="), _with_token(f"{CANARY}+/==")),
     Case("encoded + / =", granted(f"{CANARY}+/=="), _with_token(f"{CANARY}%2B%2F%3d%3D")),
     Case("no token_type", _MALFORMED, f"access_token={CANARY}&state={{state}}"),
-    Case("empty token_type", _MALFORMED, GOOD.replace("Bearer", "")),
     Case("token_type mac", _MALFORMED, GOOD.replace("Bearer", "mac")),
-    Case("token_type bearers", _MALFORMED, GOOD.replace("Bearer", "Bearers")),
     Case("BEARER", granted(), GOOD.replace("Bearer", "BEARER")),
     Case("empty expires_in", granted(), _with_life("")),
-    Case("expires_in 1", granted(life=1), _with_life("1")),
-    Case("expires_in after zeros", granted(life=60), _with_life("0000000060")),
     Case("expires_in 0", _MALFORMED, _with_life("0")),
     Case("expires_in -5", _MALFORMED, _with_life("-5")),
-    Case("expires_in -0", _MALFORMED, _with_life("-0")),
-    Case("expires_in of 11 digits below zero", _MALFORMED, _with_life("-" + "9" * 11)),
-    Case("expires_in -5.0", _MALFORMED, _with_life("-5.0")),
     Case("expires_in 3600.0", granted(life=3600), _with_life("3600.0")),
     Case("expires_in in quotation marks", granted(life=3600), _with_life("%223600%22")),
-    Case("expires_in with one mark", granted(), _with_life("%223600")),
     Case("expires_in soon", granted(), _with_life("soon")),
     Case("expires_in of 10 digits", granted(life=9_999_999_999), _with_life("9" * 10)),
     Case("expires_in of 11 digits", granted(), _with_life("1" * 11)),
     Case("expires_in in Arabic digits", granted(), _with_life("%D9%A3%D9%A6")),
     Case("expires_in +60", granted(life=60), _with_life("%2B60")),
     Case("expires_in after a space", granted(), _with_life("%2060")),
-    Case("expires_in after a plus for a space", granted(), _with_life("+60")),
-    Case("expires_in before a newline", granted(), _with_life("60%0A")),
     Case("expires_at forged", granted(), f"{GOOD}&expires_at=99999999999"),
     Case("refresh_token", granted(), f"{GOOD}&refresh_token=x"),
     Case("semicolons", _NOT_OURS, GOOD.replace("&", ";")),
-    Case("second hash in state", _NOT_OURS, f"{GOOD}#x"),
     Case("second hash in token", _MALFORMED, _with_token(f"{CANARY}#x")),
     Case("64 parameters", granted(), GOOD + "".join(f"&x{n}=1" for n in range(61))),
     Case("65 parameters", _NOT_OURS, GOOD + "".join(f"&x{n}=1" for n in range(62))),
-    Case("65 parameters in query", _NOT_OURS, GOOD, "&".join(f"x{n}=1" for n in range(65))),
     Case("scope changed", granted(scope=frozenset({"read"})), f"{GOOD}&scope=read"),
-    Case("scope of two", granted(scope=frozenset({"a", "b"})), f"{GOOD}&scope=b+a"),
     Case("scope empty", granted(scope=frozenset()), f"{GOOD}&scope="),
     Case("scope that is none", _MALFORMED, f"{GOOD}&scope={CANARY}%22"),
     Case("code instead of token", _MALFORMED, f"code={CANARY}&state={{state}}"),
     Case("&amp;", _NOT_OURS, GOOD.replace("&", "&amp;")),
     Case("wrong iss", _MALFORMED, f"{GOOD}&iss=https%3A%2F%2Fevil.test"),
-    *(
-        Case(f"iss {iss}", _MALFORMED, f"{GOOD}&iss={iss}")  # RFC 9207, 2.4: compared as it stands
-        for iss in ("https://as.test/", "HTTPS://as.test", "https://as.test%20", "https://as.tes")
-    ),
-    Case("empty iss", _MALFORMED, f"{GOOD}&iss="),
-    Case("wrong iss on an error", _MALFORMED, "error=access_denied&state={state}&iss=x"),
+    # RFC 9207, 2.4: compared as it stands.
+    Case("iss with a slash", _MALFORMED, f"{GOOD}&iss=https://as.test/"),
     Case("other scheme", _NOT_OURS, pasted=f"https://127.0.0.1:53412/callback#{GOOD}"),
     Case("other host", _NOT_OURS, pasted=f"http://127.0.0.2:53412/callback#{GOOD}"),
-    Case("host by name", _NOT_OURS, pasted=f"http://localhost:53412/callback#{GOOD}"),
     Case("other port", _NOT_OURS, pasted=f"http://127.0.0.1:53413/callback#{GOOD}"),
     Case("other path", _NOT_OURS, pasted=f"{CALLBACK}/#{GOOD}"),
-    Case("user name", _NOT_OURS, pasted=f"http://u@127.0.0.1:53412/callback#{GOOD}"),
     Case("no URL", _NOT_OURS, pasted=f"http://[{CANARY}/#{GOOD}"),
-    Case("bad port", _NOT_OURS, pasted=f"http://127.0.0.1:x{CANARY}/callback#{GOOD}"),
     Case("lone surrogate", _NOT_OURS, pasted=f"{CALLBACK}\ud800#{GOOD}"),
-    Case("bad punycode", _NOT_OURS, pasted=f"http://xn--0/callback#{GOOD}"),
-    Case("only the fragment", _NOT_OURS, pasted=GOOD),
     Case("spaces around", granted(), pasted=f"  {CALLBACK}#{GOOD}\r\n"),
     Case(
         "broken lines",

@@ -19,12 +19,10 @@ from tests.support.secrecy import CANARY
 
 TWICE = "has a parameter that is present twice"
 NO_MAPPING = "must be a mapping of strings to strings"
-START = "must start with https://"
 
 # What every URL must be is tested with base_url: here are a few rows.
 BAD_URLS: list[tuple[Any, str]] = [
     (None, "must be a str"),
-    ("authorize", START),
     ("{auth_url}", "holds a placeholder"),
     (f"https://user:{CANARY}@as.test/", "carries a user name or password"),
     ("https://as.test/authorize#", "has a fragment"),
@@ -33,21 +31,15 @@ BAD_URLS: list[tuple[Any, str]] = [
 BAD_AUTHORIZATION_URLS: list[tuple[Any, str]] = [
     *BAD_URLS,
     ("http://as.test/authorize", "is plain http to as.test"),
-    ("HTTP://127.0.0.1.evil.test/", "is plain http to"),
     ("https://as.test/?response_type=token", "must not set response_type"),
-    ("https://as.test/?state", "must not set state"),
     ("https://as.test/?a=1&%73tate=x", "must not set state"),
-    ("https://as.test/?state=x&client_id=x", "must not set client_id, state"),
-    ("https://as.test/?a=1&a=2", TWICE),
     ("https://as.test/?a=1&%61=1", TWICE),
 ]
 BAD_REDIRECT_URIS: list[tuple[Any, str]] = [
     *BAD_URLS,
     ("http://127.0.0.1:0/callback", "is not a URL: its host or its port"),
     ("http://127.0.0.1:1/?state=own", "must not set state"),
-    ("http://127.0.0.1:1/?scope=a&iss=b", "must not set iss, scope"),
     ("http://127.0.0.1:1/?error_uri=&error_description=", "must not set error_description, e"),
-    ("http://127.0.0.1:1/?a=b&access_token=", "must not set access_token"),
 ]
 BAD_IDS: list[Any] = ["", None, 7, b"id", ["id"], "cli\xe4nt", "client\n", "\t", "a\x7f", "\ud800"]
 BAD_EXTRAS: list[tuple[str, Any, str]] = [
@@ -85,7 +77,6 @@ def test_an_invalid_server_or_client_is_named(
     ids=repr,
 )
 def test_an_invalid_option_is_named(setting: str, name: str, value: Any, problem: str) -> None:
-    """Extra parameters are strings, and none that the flow or the URL already sets."""
     with pytest.raises(ConfigurationError, match=f"^{setting} {problem}"):
         ImplicitFlow(f"{AUTHORIZE}?own=1", "client-1", **{name: value})
 
@@ -97,31 +88,7 @@ def test_an_invalid_redirect_uri_is_named(redirect_uri: Any, problem: str) -> No
         FLOW.start(redirect_uri)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://as.test",
-        "https://as.test:8443/a/b;v=1",
-        "https://as.test/authorize?",
-        "https://as.test/authorize?State=x&SCOPE=y",
-        "http://[::1]:8080/authorize",
-        "HTTP://LOCALHOST/authorize",
-    ],
-)
-def test_a_valid_authorization_url_is_accepted(url: str) -> None:
-    """With https, or with http on this machine; it may have a path and a query."""
-    flow = ImplicitFlow(url, "client-1")
-    assert flow.authorization_url == url
-    assert flow.start(CALLBACK).url.lower().startswith(url.partition("?")[0].lower())
-
-
-@pytest.mark.parametrize("client_id", ["client-1", "a b", "a&b=c#d?e/~", "%7Bid%7D", "x" * 4096])
-def test_a_client_id_is_kept(client_id: str) -> None:
-    assert ImplicitFlow(AUTHORIZE, client_id).client_id == client_id
-
-
 def parameters(url: str) -> list[tuple[str, str]]:
-    """Return all parameters of a URL in order, without dropping or merging any."""
     return parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
 
 
@@ -202,35 +169,27 @@ def test_flows_and_attempts_show_no_secret() -> None:
         pickle.dumps(attempt)
 
 
-def loaded(program: str) -> set[str]:
-    """Return the modules that a program loads in addition to httpx, pydantic and tenacity."""
-    code = (
-        "import httpx, json, pydantic, sys, tenacity; before = set(sys.modules)\n"
-        f"{program}\n"
-        "print(json.dumps(sorted(set(sys.modules) - before)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
-    )
-    assert done.stderr == ""
-    return set(json.loads(done.stdout))
+PROGRAM = f"""
+import httpx, json, pydantic, sys, tenacity
+before = set(sys.modules)
+from gateway_sdk.auth import ImplicitFlow, Token
+flow, token = ImplicitFlow("https://as.test/", "client-1"), Token("x", expires_at=1)
+token.expired(0)
+print(json.dumps(sorted(set(sys.modules) - before)))
+attempt = flow.start({CALLBACK!r})
+state = attempt.url.partition("state=")[2]
+flow.finish(attempt, fragment="access_token=x&token_type=Bearer&state=" + state, now=1.0)
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
 
 
 def test_what_only_logins_need_is_loaded_by_them_only() -> None:
     """Of authlib, a login uses what builds a URL, and nothing that signs or sends."""
-    making = (
-        "from gateway_sdk.auth import ImplicitFlow, Token\n"
-        "flow, token = ImplicitFlow('https://as.test/', 'client-1'), Token('x', expires_at=1)\n"
-        "token.expired(0)\n"
-    )
-    login = (
-        f"attempt = flow.start({CALLBACK!r})\n"
-        "state = attempt.url.partition('state=')[2]\n"
-        "fragment = f'access_token=x&token_type=Bearer&state={state}'\n"
-        "flow.finish(attempt, fragment=fragment, now=1.0)"
-    )
+    command = [sys.executable, "-W", "error", "-c", PROGRAM]
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+    assert done.stderr == ""
+    at_start, at_login = (set(json.loads(line)) for line in done.stdout.splitlines())
     never = {"cryptography", "joserfc", "keyring", "redis", "requests"}
-    at_start, at_login = loaded(making), loaded(making + login)
     roots = {module.partition(".")[0] for module in at_start}
     assert "gateway_sdk" in roots
     assert not roots & {*never, "authlib", "h11", "platformdirs"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, Token, _kept_ports, login
+from gateway_sdk.auth import LoopbackReceiver, Token, _receiver, login
 from gateway_sdk.auth._login import _first_token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import (
@@ -19,16 +19,14 @@ from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
     LoginTimeoutError,
-    MalformedResponseError,
     ReceiverUnavailableError,
 )
-from tests.auth.people import (
+from tests.auth.visits import (
     DENIED,
     ELSEWHERE,
     FLOW,
     FOREIGN,
-    GOOD,
-    MALFORMED,
+    GRANTED,
     TOKEN,
     Paster,
     Reader,
@@ -36,22 +34,22 @@ from tests.auth.people import (
     answer_to,
     asked_in,
     command,
+    join_threads,
+    no_records,
+    open_files,
+    release_ports,
+    threads,
 )
-from tests.auth.traces import join_threads, no_records, open_files, release_ports, threads
 
 pytestmark = pytest.mark.usefixtures("traceless")
 
 HERE = "http://127.0.0.1:0/callback"
+REFUSED = "the login was refused (access_denied)"
 PASTE_IT = "Then paste the whole address of the page that you are sent to, and press Enter."
-BAD_ANSWERS = [
-    (DENIED, AuthorizationDeniedError, "the login was refused (access_denied)"),
-    (MALFORMED, MalformedResponseError, "the token_type in the response is not Bearer"),
-]
 everywhere = pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 
 
 async def must_be_closed(url: str) -> None:
-    """Require that no program listens at the redirect URI of an authorization URL."""
     release_ports()
     place = asked_in(url)[0].split("/")[2]
     if place.startswith("127.0.0.1:"):
@@ -60,8 +58,6 @@ async def must_be_closed(url: str) -> None:
 
 
 class Case:
-    """A login with a user who reads and pastes."""
-
     def __init__(self, redirect_uri: str = HERE, seconds: float = 60, **options: Any) -> None:
         self.reader, self.paster = Reader(), Paster()
         options = {"browser": False, "show": self.reader, "paste": self.paster, **options}
@@ -85,7 +81,7 @@ class Case:
 
 async def test_a_browser_logs_in(caplog: pytest.LogCaptureFixture) -> None:
     """The user reads another URL than the browser gets, and never the state; nothing is logged."""
-    surfer, reader = Surfer(FOREIGN, GOOD), Reader()
+    surfer, reader = Surfer(FOREIGN, GRANTED), Reader()
     token = await login(FLOW, browser=surfer, show=reader, clock=lambda: 1000.0)
     assert (text_of(token), token.obtained_at, token.expires_at) == (TOKEN, 1000, 4600)
     await must_be_closed(surfer.went[0])
@@ -101,8 +97,7 @@ async def test_a_browser_logs_in(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """By default, the shown lines do not mix with the program's output."""
-    surfer = Surfer(GOOD)
+    surfer = Surfer(GRANTED)
     await login(FLOW, browser=surfer)
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -110,31 +105,20 @@ async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixtur
     assert [line.rpartition("/")[0] for line in printed.err.splitlines()[1:]] == [place]
 
 
-@pytest.mark.parametrize(("answer", "error", "text"), BAD_ANSWERS)
-async def test_a_response_without_a_token_ends_the_login(
-    answer: str, error: type[LoginError], text: str
-) -> None:
-    """A refusal or an invalid response with the login's state has its own error, without texts."""
-    surfer = Surfer(answer)
-    with pytest.raises(error) as caught:
+async def test_a_response_without_a_token_ends_the_login() -> None:
+    """After a response of another login, which is refused; with its own error, without texts."""
+    surfer = Surfer(FOREIGN, DENIED)
+    with pytest.raises(AuthorizationDeniedError) as caught:
         await login(FLOW, browser=surfer, show=Reader())
-    assert str(caught.value) == text
+    join_threads()
+    assert surfer.statuses == [400, 200]
+    assert str(caught.value) == REFUSED
     shown = "".join(traceback.format_exception(caught.value))
     assert not any(secret in shown for secret in ("CANARY", asked_in(surfer.went[0])[1]))
     await must_be_closed(surfer.went[0])
 
 
-async def test_a_response_to_another_login_is_refused() -> None:
-    """Responses with another state, no state or two are refused until the right one comes."""
-    wrong = (FOREIGN, "", "error=access_denied", "state=STATE&state=STATE", "state=\ud800")
-    surfer = Surfer(*wrong, GOOD)
-    assert text_of(await login(FLOW, browser=surfer, show=Reader())) == TOKEN
-    join_threads()
-    assert surfer.statuses == [400, 400, 400, 400, 400, 200]
-
-
 async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
-    """No user logs in if the response would go to another program."""
     reader = Reader()
     async with LoopbackReceiver() as other:
         with pytest.raises(ReceiverUnavailableError):
@@ -146,7 +130,6 @@ async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
     ("options", "problem"),
     [
         ({"redirect_uri": ELSEWHERE}, "redirect_uri is not http on this machine.* pass paste="),
-        ({"redirect_uri": "callback"}, "redirect_uri must start with https://"),
         ({"timeout": 0}, "timeout must be more than 0 seconds"),
         ({"timeout": 0, "redirect_uri": ELSEWHERE}, "timeout must be more than 0 seconds"),
     ],
@@ -175,7 +158,7 @@ async def test_a_browser_that_does_not_open_is_reported(browser: Any, is_shown: 
 
     task = asyncio.create_task(login(FLOW, browser=browser, show=show))
     await reader.line("No browser could be opened here.")
-    assert await reader.go(GOOD) == 200
+    assert await reader.go(GRANTED) == 200
     assert text_of(await task) == TOKEN
     assert len(reader.texts) == 3
 
@@ -185,7 +168,7 @@ async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.Monkey
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("webbrowser.get", opened.append)
     case = Case(paste=None)
-    assert await case.reader.go(GOOD) == 200
+    assert await case.reader.go(GRANTED) == 200
     await case.task
     assert case.reader.texts == ["Log in at this address:", await case.reader.start_url()]
     assert opened == []
@@ -213,7 +196,7 @@ async def test_a_command_opens_the_browser(
 
 def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
     """A blocking browser does not keep a program from ending, and its result is dropped."""
-    _kept_ports._run(asyncio.sleep(0))
+    _receiver._run(asyncio.sleep(0))
     files, left, began = open_files(), threading.Event(), threading.Event()
 
     def blocks(url: str) -> bool:
@@ -247,7 +230,7 @@ async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
     case = Case(redirect_uri, browser=surfer if redirect_uri == ELSEWHERE else False)
     for line in ("", "CANARY", "https://evil.test/#CANARY"):
         case.paster.lines.put_nowait(line)
-    await case.paste(FOREIGN, "", GOOD)
+    await case.paste(FOREIGN, "", GRANTED)
     assert text_of(await case.task) == TOKEN
     await case.must_be_over()
     join_threads()
@@ -270,19 +253,18 @@ async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
 async def test_a_browser_may_be_faster_than_pasting(is_pasted: bool) -> None:
     """Then reading the input stops; a response that comes both ways at once gives one token."""
     case = Case()
-    delivering = asyncio.create_task(case.reader.go(GOOD))
+    delivering = asyncio.create_task(case.reader.go(GRANTED))
     if is_pasted:
-        await case.paste(GOOD)
+        await case.paste(GRANTED)
     assert text_of(await case.task) == TOKEN
     await asyncio.wait([delivering])
-    if not is_pasted or delivering.exception() is None:
-        assert delivering.result() in ({200, 400} if is_pasted else {200})
+    if delivering.exception() is None:
+        assert delivering.result() in {200, 400}
     await case.must_be_over()
 
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_a_token_counts_more_than_an_error(order: int) -> None:
-    """If both ways end in the same turn of the event loop, the one with the token counts."""
     token = Token(TOKEN)
 
     async def works() -> Token:
@@ -296,22 +278,19 @@ async def test_a_token_counts_more_than_an_error(order: int) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize(
-    ("answer", "error", "text"),
-    [*BAD_ANSWERS, (None, LoginError, "nothing was pasted")],
-)
+@pytest.mark.parametrize("ends_input", [False, True])
 async def test_a_pasted_response_without_a_token_ends_the_login(
-    redirect_uri: str, answer: str | None, error: type[LoginError], text: str
+    redirect_uri: str, ends_input: bool
 ) -> None:
     """With the same error as from a browser; a user who ends the input gives up the login."""
     case = Case(redirect_uri)
-    if answer is None:
+    if ends_input:
         case.paster.lines.put_nowait(None)
     else:
-        await case.paste(answer)
-    with pytest.raises(error) as caught:
+        await case.paste(DENIED)
+    with pytest.raises(LoginError) as caught:
         await case.task
-    assert (type(caught.value), str(caught.value)) == (error, text)
+    assert str(caught.value) == ("nothing was pasted" if ends_input else REFUSED)
     await case.must_be_over()
 
 
@@ -329,7 +308,6 @@ async def test_a_login_times_out(redirect_uri: str, options: dict[str, Any]) -> 
 
 @everywhere
 async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
-    """Cancelling the waiting task stops the pasting and closes the port."""
     case = Case(redirect_uri)
     await case.paster.asked.wait()
     case.task.cancel()
@@ -343,16 +321,13 @@ async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
 
 
 @everywhere
-@pytest.mark.parametrize(
-    "error", [TimeoutError("theirs"), OSError("theirs"), LookupError("theirs")]
-)
-async def test_what_pasting_raises_ends_the_login(redirect_uri: str, error: Exception) -> None:
-    """An error of the paste function is raised unchanged, also a TimeoutError."""
+async def test_what_pasting_raises_ends_the_login(redirect_uri: str) -> None:
 
     async def paste() -> str:
         raise error
 
-    with pytest.raises(type(error), match="theirs") as caught:
+    error = TimeoutError("theirs")
+    with pytest.raises(TimeoutError, match="theirs") as caught:
         await Case(redirect_uri, paste=paste).task
     assert caught.value is error
 
@@ -360,7 +335,6 @@ async def test_what_pasting_raises_ends_the_login(redirect_uri: str, error: Exce
 @everywhere
 @pytest.mark.parametrize("last", range(4))
 async def test_what_showing_raises_ends_the_login(redirect_uri: str, last: int) -> None:
-    """An error of the show function is raised unchanged, and no task is left."""
     shown: list[str] = []
 
     def show(text: str) -> None:

@@ -26,7 +26,6 @@ from tests.support.secrecy import CANARY, logged, texts_of
 
 
 async def turns(count: int) -> None:
-    """Let every task run for a few turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -97,15 +96,6 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
     assert source.ready() is None
 
 
-async def test_an_inconsistent_record_ends_at_its_expiry(clock: Clock) -> None:
-    """A token that ended before it was obtained counts as valid until its end."""
-    odd = Token("odd", expires_at=clock.now + 5, obtained_at=clock.now + 10)
-    source = SharedTokenSource(Store(odd), clock=clock, monotonic=Clock(0))
-    assert await source.token() is odd
-    clock.now += 5
-    assert source.ready() is None
-
-
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
 async def test_a_rejected_token_is_replaced_once(form: Callable[[Token], Any]) -> None:
     """In whichever form it is rejected; a late 401 returns the present one at once."""
@@ -138,7 +128,6 @@ async def test_a_rejected_token_is_not_taken_from_the_store_again(clock: Clock) 
 
 
 async def test_only_the_last_refused_tokens_are_remembered() -> None:
-    """A process that runs for years does not collect all refused tokens."""
     source = SharedTokenSource(Store(make_token("kept")))
     await source.token()
     for number in range(10 * _MAX_REFUSED):
@@ -181,21 +170,6 @@ async def test_tokens_of_the_store_that_are_refused_as_they_come_end_the_call() 
     assert store.loads == 3
 
 
-async def test_renewal_ahead_of_time_may_fail(clock: Clock) -> None:
-    """If a renewal fails within the leeway, the token is used until it expires."""
-    store = Store(make_token("kept", expires_at=clock.now + 1000))
-    source = SharedTokenSource(store, clock=clock)
-    kept = await source.token()
-    store.down = TokenStoreError("away")
-    clock.now += 980
-    assert await source.token() is kept
-    with pytest.raises(TokenStoreError):
-        await source.token(rejected=kept)
-    clock.now += 20
-    with pytest.raises(TokenStoreError):
-        await source.token()
-
-
 async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(clock: Clock) -> None:
     """In the last 30 s the store is read once per second, while calls use the token in memory."""
     monotonic = Clock(0)
@@ -208,6 +182,12 @@ async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(clock: Clo
         await turns(2)
         monotonic.now += 0.1
     assert store.loads in (10, 11)
+    store.down = TokenStoreError("away")
+    monotonic.now += 1
+    assert at_once(source) is kept
+    await turns(3)
+    assert at_once(source) is kept
+    store.down = None
     await store.save(newer := make_token("newer"))
     monotonic.now += 1
     assert at_once(source) is kept
@@ -219,7 +199,7 @@ async def test_a_renewal_stops_if_another_event_loop_has_just_finished_one() -> 
     source = SharedTokenSource(store := Store(), person := Person())
     asking = asyncio.create_task(source.token())
     await asyncio.sleep(0)
-    source._cached = CachedToken(other := make_token("other"), 30, 0, 0)
+    source._cached = CachedToken(other := make_token("other"), 30, Clock(0), Clock(0))
     assert await asking is other
     assert (store.loads, person.asked) == (0, 0)
 
@@ -241,7 +221,7 @@ async def test_without_a_user_the_error_says_what_to_do(
     clock: Clock, kept: Token | None, reject: bool, told: str
 ) -> None:
     """An expired token is not tried again; one that another process keeps is found."""
-    source = SharedTokenSource(store := Store(kept), hold=30, clock=clock)
+    source = SharedTokenSource(store := Store(kept), clock=clock, monotonic=clock)
     assert (await why_not(source, kept if reject else None)).startswith(told)
     clock.now += 31
     if kept is not None and kept.expires_at:
@@ -299,7 +279,7 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
 
 def test_a_source_shows_no_token_and_is_not_pickled() -> None:
     source = SharedTokenSource(MemoryStore())
-    source._cached = CachedToken(make_token("held"), 0, 0, 0)
+    source._cached = CachedToken(make_token("held"), 0, Clock(0), Clock(0))
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
     for save in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled"):
@@ -333,7 +313,6 @@ async def test_any_error_of_a_store_is_a_store_error_without_a_login(
 
 @pytest.mark.parametrize("kept", [f"{CANARY}-text", SecretStr(CANARY), 7, {"access_token": CANARY}])
 async def test_a_store_must_return_tokens(kept: Any) -> None:
-    """An object that is no Token is neither sent nor shown."""
     with pytest.raises(TokenStoreError, match="no Token") as caught:
         await SharedTokenSource(Store(kept), Person()).token()
     assert CANARY not in texts_of(caught.value)
@@ -343,7 +322,6 @@ async def test_a_store_must_return_tokens(kept: Any) -> None:
 async def test_a_token_that_cannot_be_kept_is_used(
     mistake: BaseException, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If saving fails, one warning is logged, and the token is used."""
     caplog.set_level(logging.DEBUG)
     source = SharedTokenSource(store := Store(), person := Person())
     asking = await begin(source, person)

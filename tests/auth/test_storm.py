@@ -1,27 +1,34 @@
-"""One login for all callers, however many there are, and whoever leaves."""
+"""One login for all callers and sessions, however many there are, and whoever leaves."""
 
 import asyncio
 import gc
 import subprocess
 import sys
-from collections import Counter
+import time
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import GatewaySession, LoginError
-from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
+from gateway_sdk import (
+    ConfigurationError,
+    DeadlineExceededError,
+    GatewaySession,
+    LoginError,
+    LoginRequiredError,
+    Outcome,
+    SessionStateError,
+    TokenRejectedError,
+)
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
 from gateway_sdk.auth._shared_source import SingleFlight
 from gateway_sdk.auth.token import text_of
-from tests.auth.traces import release_ports
-from tests.support.calls import CALLS
-from tests.support.logins import Person, Store, begin, leave, make_token, names
-from tests.support.scripted import ScriptedEngine
-from tests.support.secrecy import CANARY
+from tests.support.calls import CALLS, pass_deadlines
+from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names
+from tests.support.scripted import ScriptedEngine, scripted
+from tests.support.secrecy import CANARY, texts_of
 
 
 async def test_a_thousand_callers_share_one_login() -> None:
@@ -33,48 +40,18 @@ async def test_a_thousand_callers_share_one_login() -> None:
     assert person.asked == 2
 
 
-class Crowd(ScriptedEngine):
-    """Holds requests with one token until a number of them has come, and refuses them all."""
-
-    def __init__(self, token: Token, size: int) -> None:
-        super().__init__([httpx.Response(200, json={})])
-        self._refused = f"Bearer {text_of(token)}"
-        self._all_here = asyncio.Barrier(size)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Reply 401 to all at the same time, and 200 to requests with another token."""
-        response = await super().handle_async_request(request)
-        if request.headers["Authorization"] != self._refused:
-            return response
-        await self._all_here.wait()
-        return httpx.Response(401)
-
-
-async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
-    """Each call of a session is sent again with the one new token, and succeeds."""
-    old, person = make_token("old"), Person()
-    source = SharedTokenSource(Store(old), person)
-    engine = Crowd(old, 1000)
-    async with GatewaySession(
-        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
-    ) as gateway:
-        await asyncio.gather(*(CALLS["create_customer"](gateway) for _ in range(1000)))
-    sent = Counter(request.headers["Authorization"] for request in engine.requests)
-    assert sent == {f"Bearer {CANARY}-old": 1000, f"Bearer {CANARY}-1": 1000}
-    assert person.asked == 1
-
-
 @pytest.mark.parametrize("by_time_out", [False, True])
-async def test_one_caller_of_a_login_may_leave(by_time_out: bool) -> None:
-    """The login goes on for the others when its first caller is cancelled or times out."""
+async def test_any_caller_of_a_login_may_leave(by_time_out: bool) -> None:
+    """The login goes on when its callers are cancelled or time out, also without any."""
     source = SharedTokenSource(Store(), person := Person())
     first = await begin(source, person)
-    others = asyncio.create_task(names(source, 100))
     if by_time_out:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.001):
                 await source.token()
     await leave(first)
+    others = asyncio.create_task(names(source, 100))
+    await asyncio.sleep(0)
     person.may_finish.set()
     assert await others == {"1"}
     assert (person.asked, person.done) == (1, 1)
@@ -162,7 +139,6 @@ def test_work_runs_once_for_all_whoever_is_cancelled(callers: list[tuple[int, in
 
 
 async def test_an_error_without_callers_is_not_reported() -> None:
-    """If the work fails when no caller waits, asyncio reports nothing."""
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
     begun = asyncio.Event()
@@ -185,77 +161,30 @@ async def test_an_error_without_callers_is_not_reported() -> None:
     assert reports == []
 
 
-FLOW = ImplicitFlow("https://login.test/authorize", "client-1")
+async def test_callers_during_the_end_of_a_login_get_an_error() -> None:
+    """When `aclose` returns, the login has ended: the next one can use its port."""
 
+    async def acquire() -> Token:
+        try:
+            return await person()
+        finally:
+            await asyncio.sleep(0)  # while its port is closed
+            ended.append(person.asked)
 
-class Listening:
-    """A real login, which listens for a response that never comes."""
-
-    def __init__(self) -> None:
-        self.redirect_uri = "http://127.0.0.1:0/callback"
-        self.shown: asyncio.Queue[str] = asyncio.Queue()
-        self.begun = 0
-
-    async def __call__(self) -> Token:
-        self.begun += 1
-        return await login(
-            FLOW, redirect_uri=self.redirect_uri, browser=False, show=self.shown.put_nowait
-        )
-
-    async def port(self) -> int:
-        """Return the port of the next login, as soon as it listens."""
-        while not (address := await self.shown.get()).startswith("http:"):
-            pass
-        return urlsplit(address).port or 0
-
-
-async def is_open(port: int) -> bool:
-    """Tell whether a program listens at a port of this machine."""
-    with suppress(ConnectionRefusedError):
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.close()
-        await writer.wait_closed()
-        return True
-    return False
-
-
-async def test_a_login_without_callers_stays_open() -> None:
-    """When all callers are cancelled, a real login goes on for later ones, until it is ended."""
-    listening = Listening()
-    source = SharedTokenSource(MemoryStore(), listening)
-    callers = [asyncio.create_task(source.token()) for _ in range(100)]
-    port = await listening.port()
-    for _ in range(3):
-        await leave(*callers)
-        assert await is_open(port)
-        callers = [asyncio.create_task(source.token()) for _ in range(100)]
-        await asyncio.sleep(0)
-    await source.aclose()
-    ends = await asyncio.gather(*callers, return_exceptions=True)
-    assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
-    assert listening.begun == 1
-    release_ports()
-    assert not await is_open(port)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_a_caller_during_the_end_of_a_login_gets_an_error() -> None:
-    """The next login can use the same port, because the one before has closed it."""
-    listening = Listening()
-    source = SharedTokenSource(MemoryStore(), listening)
+    ended: list[int] = []
+    source = SharedTokenSource(MemoryStore(), acquire)
+    person = Person()
     await source.aclose()  # at any time
-    first = asyncio.create_task(source.token())
-    port = await listening.port()
-    listening.redirect_uri = f"http://127.0.0.1:{port}/callback"
+    first = await begin(source, person)
     closing = asyncio.create_task(source.aclose())
     await asyncio.sleep(0)
-    with pytest.raises(LoginError, match="was ended"):
-        await source.token()
+    second = asyncio.create_task(source.token())
     await closing
-    newcomer = asyncio.create_task(source.token())
-    assert await listening.port() == port
-    await source.aclose()
-    await asyncio.gather(first, newcomer, return_exceptions=True)
+    assert ended == [1]
+    ends = await asyncio.gather(first, second, return_exceptions=True)
+    assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
+    assert person.asked == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
@@ -303,3 +232,170 @@ asyncio.run(main())
     command = [sys.executable, "-W", "error", "-c", program]
     ended = subprocess.run(command, capture_output=True, check=False, timeout=60, encoding="utf-8")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+pytestmark = pytest.mark.usefixtures("discreet")
+
+OK = httpx.Response(200, json={})
+REFUSED = httpx.Response(401)
+
+
+def sent(engine: ScriptedEngine) -> list[str]:
+    return [
+        request.headers["Authorization"].removeprefix(f"Bearer {CANARY}-")
+        for request in engine.requests
+    ]
+
+
+async def test_a_source_with_its_own_method_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token at hand is sent without a coroutine, but not past the method of a subclass."""
+
+    class Other(SharedTokenSource):
+        async def token(self, rejected: object = None) -> Token:
+            await super().token(rejected)
+            return make_token("other")
+
+    source = Other(Store(make_token("kept"), KEY))
+    gateway, engine, _ = scripted(monkeypatch, OK, OK, access_token=source)
+    for _ in range(2):
+        await CALLS["create_customer"](gateway)
+    assert sent(engine) == ["other", "other"]
+
+
+@pytest.mark.parametrize("operation", CALLS)
+@pytest.mark.parametrize("is_expired", [True, False])
+async def test_a_useless_token_is_renewed(
+    monkeypatch: pytest.MonkeyPatch, operation: str, is_expired: bool
+) -> None:
+    """One that has expired is not sent; after a 401 the same body is sent again with a new one."""
+    good = httpx.Response(200, json=[]) if operation == "list_countries" else OK
+    ends, steps = (time.time() - 1, [good]) if is_expired else (None, [REFUSED, good])
+    store = Store(make_token("old", expires_at=ends), KEY)
+    source = SharedTokenSource(store, Person(make_token("new")))
+    gateway, engine, waits = scripted(monkeypatch, *steps, access_token=source)
+    await CALLS[operation](gateway)
+    assert sent(engine) == (["new"] if is_expired else ["old", "new"])
+    assert engine.bodies[0] == engine.bodies[-1]
+    assert await store.load() == await source.token()
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "told", "outcomes"),
+    [
+        (None, "there is no access token", [Outcome.NOT_SENT]),
+        (make_token("old", expires_at=1e6), "expired at", [Outcome.NOT_SENT]),
+        (make_token("old"), "refused the access token", [Outcome.REFUSED, Outcome.NOT_SENT]),
+    ],
+)
+async def test_without_a_user_a_call_names_the_command(
+    monkeypatch: pytest.MonkeyPatch, kept: Token | None, told: str, outcomes: list[Outcome]
+) -> None:
+    """Before anything is sent, or after the 401; then the next call is not sent."""
+    source = SharedTokenSource(Store(kept))
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=source)
+    for outcome in outcomes:
+        with pytest.raises(LoginRequiredError, match=f"{told}.*`gateway login`") as caught:
+            await CALLS["create_customer"](gateway)
+        assert (caught.value.outcome, caught.value.operation) == (outcome, "create_customer")
+        assert len(caught.value.attempts) == (outcome is Outcome.REFUSED)
+        assert CANARY not in texts_of(caught.value)
+    assert len(engine.requests) == len(outcomes) - 1
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://other.test",
+        "https://gateway.test:8443",
+        "http://gateway.test",
+        "https://gateway.test.evil.test",
+    ],
+)
+async def test_a_token_goes_to_its_own_gateway_only(
+    monkeypatch: pytest.MonkeyPatch, base_url: str
+) -> None:
+    mine = SharedTokenSource(MemoryStore(KEY))
+    other = SharedTokenSource(MemoryStore(TokenKey.of("https://login.test", "client-1", base_url)))
+    gateway, _, _ = scripted(monkeypatch, OK, access_token=mine)
+    for make in (
+        lambda: GatewaySession(base_url, access_token=mine, allow_insecure_http=True),
+        lambda: gateway.with_options(access_token=other),
+        lambda: scripted(monkeypatch, OK, access_token=other),
+    ):
+        with pytest.raises(ConfigurationError, match="own gateway only"):
+            make()
+
+
+async def test_a_login_outlives_the_calls_and_sessions_that_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Deadlines and closed sessions end their own calls only; the next call finds the login."""
+    source = SharedTokenSource(Store(), person := Person())
+    person.may_finish.clear()
+    patient, engine, _ = scripted(monkeypatch, OK, access_token=source)
+    waiting = asyncio.create_task(CALLS["create_customer"](patient))
+    await person.started.wait()
+    for _ in range(5):
+        gateway, _, _ = scripted(monkeypatch, OK, access_token=source, drain=0)
+        hasty = asyncio.create_task(CALLS["create_customer"](gateway))
+        await asyncio.sleep(0)
+        pass_deadlines(gateway)
+        with pytest.raises(DeadlineExceededError) as caught:
+            await hasty
+        assert caught.value.outcome is Outcome.NOT_SENT
+        closed = asyncio.create_task(CALLS["create_customer"](gateway))
+        await asyncio.sleep(0)
+        await gateway.aclose()
+        with pytest.raises(SessionStateError):
+            await closed
+    assert (person.asked, person.done) == (1, 0)
+    person.may_finish.set()
+    await waiting
+    await CALLS["create_customer"](patient)
+    assert (sent(engine), person.asked) == (["1", "1"], 1)
+
+
+async def test_a_gateway_that_refuses_all_tokens_says_so_to_every_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand calls cost two logins and end with the same error; another call sends nothing."""
+    source = SharedTokenSource(Store(), person := Person())
+    gateway, engine, _ = scripted(monkeypatch, *[REFUSED] * 4000, access_token=source)
+    errors = await asyncio.gather(
+        *(CALLS["create_customer"](gateway) for _ in range(1000)), return_exceptions=True
+    )
+    requests = len(engine.requests)
+    with pytest.raises(TokenRejectedError, match="of the latest logins") as late:
+        await CALLS["create_customer"](gateway)
+    assert {type(error) for error in errors} == {TokenRejectedError}
+    assert (person.asked, len(engine.requests)) == (2, requests)
+    assert (late.value.outcome, late.value.status) == (Outcome.NOT_SENT, 401)
+
+
+async def test_a_wrong_401_stops_no_headless_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply to a call that was in flight with the same token ends the pause after a 401."""
+    source = SharedTokenSource(Store(make_token("kept"), KEY), monotonic=Clock())
+    late, here = asyncio.Event(), asyncio.Event()
+
+    class Mistaken(ScriptedEngine):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            response = await super().handle_async_request(request)
+            here.set()
+            if len(self.requests) == 1:
+                await late.wait()
+            return response
+
+    engine = Mistaken([OK, REFUSED, OK])
+    async with GatewaySession(
+        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
+    ) as gateway:
+        slow = asyncio.create_task(CALLS["create_customer"](gateway))
+        await here.wait()
+        for _ in range(2):
+            with pytest.raises(LoginRequiredError):
+                await CALLS["create_customer"](gateway)
+        late.set()
+        await slow
+        await CALLS["create_customer"](gateway)
+    assert sent(engine) == ["kept"] * 3

@@ -1,15 +1,25 @@
-"""The bytes that browsers and other programs send to the receiver, and the bytes of its replies."""
+"""Who takes part in a login, what they send, and what a login must not leave behind."""
 
 import asyncio
 import json
+import logging
+import os
+import re
+import shlex
 import socket
+import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
-from gateway_sdk.auth import LoopbackReceiver
+import pytest
+
+from gateway_sdk.auth import ImplicitFlow, LoopbackReceiver, _receiver
+from gateway_sdk.auth._loopback import close_all
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.errors import StateMismatchError
 
@@ -54,8 +64,10 @@ def post(body: bytes, changes: Headers = NO_CHANGE, *, target: str = "/callback"
 
 
 def answer(fragment: str, query: str = "") -> bytes:
-    """Return the body in which the page delivers a response."""
     return json.dumps({"fragment": fragment, "query": query}).encode()
+
+
+GOOD = answer(RIGHT)
 
 
 def _request(method: str, target: str, headers: Headers) -> bytes:
@@ -101,14 +113,12 @@ class Line:
         return read_reply(await self.ended())
 
     async def ended(self) -> bytes:
-        """Wait until the receiver closes or cuts the connection, and return what it sent."""
         with suppress(ConnectionError):
             return await self._reader.read()
         return b""
 
     @property
     def is_open(self) -> bool:
-        """Whether the receiver has not closed it yet, as far as known here."""
         return not self._reader.at_eof() and self._reader.exception() is None
 
     async def close(self) -> None:
@@ -149,7 +159,6 @@ class Waiting:
         return raw.replace(b"COOKIE", self._cookie.encode("ascii"))
 
     async def connect(self, host: str | None = None, opened: socket.socket | None = None) -> Line:
-        """Connect to the receiver, or take a connection that is open."""
         place = {"sock": opened} if opened else {"host": host or self.host, "port": self.port}
         self._lines.append(Line(self.fill, *await asyncio.open_connection(**place)))
         return self._lines[-1]
@@ -162,7 +171,6 @@ class Waiting:
         return reply
 
     async def hand_in(self, fragment: str = RIGHT) -> Reply:
-        """Deliver a response as the page does."""
         return await self.send(post(answer(fragment)))
 
     async def must_still_wait(self) -> None:
@@ -187,7 +195,6 @@ async def waiting(
     finish: Callable[[str, str], str] = read_answer,
     timeout: float | None = None,  # noqa: ASYNC109 - the receiver's own
 ) -> AsyncIterator[Waiting]:
-    """Let a receiver wait for a response."""
     async with LoopbackReceiver(redirect_uri, bind=bind) as receiver:
         there = Waiting(receiver, finish, timeout)
         try:
@@ -208,3 +215,156 @@ def is_refused(host: str, port: int) -> bool:
         except ConnectionRefusedError:
             return True
     return False
+
+
+FLOW = ImplicitFlow("https://login.gateway.test/authorize", "sdk")
+ELSEWHERE = "https://app.gateway.test/callback"
+TOKEN = "CANARY-TOKEN"
+GRANTED = f"access_token={TOKEN}&token_type=Bearer&expires_in=3600&state=STATE"
+DENIED = "error=access_denied&error_description=CANARY&state=STATE"
+FOREIGN = f"access_token={TOKEN}&token_type=Bearer&state=CANARY"
+
+
+def asked_in(url: str) -> tuple[str, str]:
+    asked = parse_qs(urlsplit(url).query)
+    return asked["redirect_uri"][0], asked["state"][0]
+
+
+def answer_to(url: str, answer: str) -> str:
+    """Return the URL that the browser is sent back to, with a response that repeats STATE."""
+    redirect_uri, state = asked_in(url)
+    return f"{redirect_uri}#{answer.replace('STATE', state)}"
+
+
+def exchange(place: str, raw: bytes) -> Reply:
+    """Send a request to a receiver as another program does, and read the reply."""
+    host, _, port = place.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as line:
+        line.sendall(raw.replace(b"HOST", place.encode()))
+        return read_reply(b"".join(iter(lambda: line.recv(65536), b"")))
+
+
+def start(url: str) -> tuple[str, str]:
+    """Open a start URL as a browser does; return its target and the cookie that it sets."""
+    place = urlsplit(url)
+    headers = exchange(place.netloc, visit(target=place.path)).headers
+    return headers.get("Location", ""), headers.get("Set-Cookie", "").partition(";")[0]
+
+
+def go(address: str, cookie: str = "") -> int:
+    """Open a URL as a browser does, do what the page's script does, and return the status."""
+    place = urlsplit(address)
+    exchange(place.netloc, visit(target=place.path))
+    body = answer(place.fragment, place.query)
+    return exchange(place.netloc, post(body, {"Cookie": cookie}, target=place.path)).status
+
+
+class Surfer:
+    """A browser that is sent back with these answers, one after the other."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = answers
+        self.opened: list[str] = []
+        self.went: list[str] = []  # the authorization URLs that these led to
+        self.statuses: list[int] = []
+
+    def __call__(self, url: str) -> bool:
+        self.opened.append(url)
+        leads_to, cookie = start(url) if url.startswith("http://127.0.0.1:") else (url, "")
+        self.went.append(leads_to)
+        for answer in self.answers:
+            self.statuses.append(go(answer_to(leads_to, answer), cookie))
+        return True
+
+
+class Reader:
+    """A user who reads the shown lines, and opens the URL by hand."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._read = asyncio.Event()
+
+    def __call__(self, text: str) -> None:
+        self.texts.append(text)
+        self._read.set()
+
+    async def line(self, pattern: str) -> str:
+        """Return the match of a pattern, as soon as a line that matches is shown."""
+        while not (found := re.search(pattern, "\n".join(self.texts))):
+            self._read.clear()
+            await self._read.wait()
+        return found[0]
+
+    async def url(self) -> str:
+        return await self.line(r"https://\S+")
+
+    async def start_url(self) -> str:
+        return await self.line(r"http://127\.0\.0\.1:\S+")
+
+    async def go(self, answer: str) -> int:
+        leads_to, cookie = await asyncio.to_thread(start, await self.start_url())
+        return await asyncio.to_thread(go, answer_to(leads_to, answer), cookie)
+
+
+class Paster:
+    """A user who pastes what a test tells; None is the end of the input."""
+
+    def __init__(self) -> None:
+        self.lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self.asked = asyncio.Event()
+        self.is_reading = False
+
+    async def __call__(self) -> str:
+        self.asked.set()
+        self.is_reading = True
+        try:
+            line = await self.lines.get()
+        finally:
+            self.is_reading = False
+        if line is None:
+            raise EOFError
+        return line
+
+
+def command(folder: Path) -> str:
+    """Return the command of a browser that logs in, and writes down the URLs that it opened."""
+    words = (sys.executable, "-m", __name__, str(folder / "went"))
+    return " ".join([*map(shlex.quote, words), "%s"])
+
+
+SECRETS = ("CANARY", "state=")
+
+
+def release_ports() -> None:
+    """Free the ports that are kept because a tab may still be open there."""
+    for place in list(_receiver._kept):
+        close_all(_receiver.take_port(place))
+
+
+def no_records(caplog: pytest.LogCaptureFixture) -> None:
+    """Require that only asyncio's debug messages were logged, and no secret."""
+    setup, call = caplog.get_records("setup"), caplog.get_records("call")
+    for record in [*setup, *call, *caplog.get_records("teardown")]:
+        assert (record.name, record.levelno <= logging.INFO) == ("asyncio", True), record
+        assert not any(secret in record.getMessage() for secret in SECRETS)
+
+
+def open_files() -> list[str]:
+    if os.name == "nt":
+        return []
+    return sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - it is no folder
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "gateway_sdk-login"]
+
+
+def join_threads() -> None:
+    for thread in threads():
+        thread.join()
+
+
+if __name__ == "__main__":
+    went, by_cookie = start(sys.argv[2])
+    Path(sys.argv[1]).write_text(f"{sys.argv[2]}\n{went}\n", "ascii")
+    go(answer_to(went, GRANTED), by_cookie)

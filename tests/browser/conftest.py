@@ -1,5 +1,4 @@
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,7 @@ from playwright.async_api import (
 from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
 from tests.browser.chromium import ARGUMENTS, Launch, find_chromium
-from tests.browser.logins import Witness
-from tests.browser.sites import Site, blank
+from tests.browser.logins import Site, Witness, blank
 
 # In ms: longer than the slowest machine needs.
 expect.set_options(timeout=30_000)
@@ -25,7 +23,6 @@ expect.set_options(timeout=30_000)
 
 @pytest.fixture(scope="session")
 def executable() -> str:
-    """Provide the path of this machine's Chromium."""
     if (path := find_chromium()) is None:
         pytest.skip("not tested, because no Chromium was found")
     return path
@@ -46,16 +43,17 @@ async def browser(chromium: BrowserType, executable: str) -> AsyncGenerator[Brow
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launch]:
-    """Provide a function that starts another Chromium, with more arguments."""
-    async with AsyncExitStack() as stack:
+    """Provide a function that starts another Chromium, with one more argument."""
+    started: list[Browser] = []
 
-        async def launch(*arguments: str) -> Browser:
-            args = [*ARGUMENTS, *arguments]
-            browser = await chromium.launch(executable_path=executable, args=args)
-            stack.push_async_callback(browser.close)
-            return browser
+    async def launch(argument: str) -> Browser:
+        args = [*ARGUMENTS, argument]
+        started.append(await chromium.launch(executable_path=executable, args=args))
+        return started[-1]
 
-        yield launch
+    yield launch
+    for browser in started:
+        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -84,13 +82,11 @@ async def page(context: BrowserContext) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
-    """Provide a record of the requests that reach the receiver."""
     return Witness(monkeypatch)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def flow() -> AsyncGenerator[ImplicitFlow]:
-    """Provide logins at the sandbox's authorization server."""
     async with Sandbox().serve() as base_url:
         yield ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID)
 

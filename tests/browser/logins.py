@@ -1,19 +1,24 @@
-"""A login whose browser and user are the test's, and a record of its requests."""
+"""A login whose browser and user are the test's, a record of its requests, and other web sites."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from playwright.async_api import Page, expect
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, login
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.sandbox._server import serve
 
 LOGGED_IN = "You are logged in"
 NOT_LOGGED_IN = "You are not logged in"
@@ -22,16 +27,12 @@ NOT_OURS = "This response belongs to another login"
 
 @dataclass
 class UnderWay:
-    """A login that waits: the URL that the browser opens, the redirect URI, the result.
-
-    Attributes:
-        leads_to: Where the start address led: it can be opened once, and this more often.
-    """
+    """A login that waits: the URL that the browser opens, the redirect URI, the result."""
 
     url: str
     redirect_uri: str
     token: asyncio.Task[Token]
-    leads_to: str = ""
+    leads_to: str = ""  # where the start address led: it can be opened once, and this more often
 
     async def open(self, page: Page) -> None:
         """Go to the authorization server: the first time from the start address."""
@@ -60,7 +61,6 @@ async def under_way(flow: ImplicitFlow, **options: Any) -> AsyncGenerator[UnderW
 
 
 async def decide(page: Page, waiting: UnderWay, decision: str = "allow") -> None:
-    """Open the authorization server, and press the given button."""
     await waiting.open(page)
     await page.click(f"#{decision}")
 
@@ -77,18 +77,12 @@ async def log_in(page: Page, waiting: UnderWay) -> str:
 
 
 class Witness:
-    """Sees what reaches the receivers of a test, on their side of the wire.
-
-    Attributes:
-        starts: Status of each that was sent to a start address.
-        requests: Method, target and status of each other one.
-        refused: Answers that were turned away, by the login of the last request.
-    """
+    """Sees what reaches the receivers of a test, on their side of the wire."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.starts: list[int] = []
-        self.requests: list[tuple[str, str, int]] = []
-        self.refused = 0
+        self.starts: list[int] = []  # the status of each request to a start address
+        self.requests: list[tuple[str, str, int]] = []  # method, target and status of the others
+        self.refused = 0  # answers that were turned away, by the login of the last request
         self._watch(monkeypatch, "reply_to_head")
         self._watch(monkeypatch, "reply_to_body")
 
@@ -101,17 +95,61 @@ class Witness:
         ]
 
     def _watch(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        reply_to: Callable[..., CallbackReply | None] = getattr(CallbackHandler, name)
+        reply_to: Callable[..., httpx.Response | None] = getattr(CallbackHandler, name)
 
         def replying(
-            handler: CallbackHandler[Any], request: CallbackRequest
-        ) -> CallbackReply | None:
-            reply = reply_to(handler, request)
+            handler: CallbackHandler[Any], request: CallbackRequest, *body: bytes
+        ) -> httpx.Response | None:
+            reply = reply_to(handler, request, *body)
             self.refused = handler.refused
             if reply and request.target in handler._starts:
-                self.starts.append(reply.status)
+                self.starts.append(reply.status_code)
             elif reply:
-                self.requests.append((request.method, request.target, reply.status))
+                self.requests.append((request.method, request.target, reply.status_code))
             return reply
 
         monkeypatch.setattr(CallbackHandler, name, replying)
+
+
+ICON = '<!doctype html><link rel="icon" href="data:,">'
+"""The beginning of a page for which no icon is asked."""
+
+
+class Site:
+    """Serves at a free port of this machine."""
+
+    url: str
+
+    def __init__(self, reply: Callable[[Request], Response]) -> None:
+        self.requests: list[Request] = []
+        self.posted: asyncio.Queue[str] = asyncio.Queue()  # the bodies that were sent to it
+        self._reply = reply
+
+    @asynccontextmanager
+    async def serve(self, port: int = 0) -> AsyncGenerator[Self]:
+        async with serve(self, "127.0.0.1", port) as self.url:
+            yield self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        self.requests.append(request)
+        if body := await request.body():
+            self.posted.put_nowait(body.decode())
+        await self._reply(request)(scope, receive, send)
+
+
+def blank(_: Request) -> Response:
+    return HTMLResponse(f"{ICON}<title>Win a prize</title>")
+
+
+def authorization_server(response: str) -> Callable[[Request], Response]:
+    """Ask with a button, then redirect with a response in which STATE is replaced."""
+
+    def reply(request: Request) -> Response:
+        if request.method == "GET":
+            return HTMLResponse(f'{ICON}<form method="post"><input name="x"><button id="allow">')
+        asked = request.query_params
+        location = asked["redirect_uri"] + response.replace("STATE", asked["state"])
+        return Response(status_code=302, headers={"Location": location})
+
+    return reply

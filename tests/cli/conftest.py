@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk._call import shared_state
-from gateway_sdk.auth import _kept_ports
+from gateway_sdk.auth import _receiver
 from gateway_sdk.cli import main
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
@@ -40,7 +40,7 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setenv("BROWSER", "false %s")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     # The port of a login that ended is not kept for minutes here.
-    monkeypatch.setattr(_kept_ports, "SECONDS", 0.1)
+    monkeypatch.setattr(_receiver, "KEPT_SECONDS", 0.1)
     # What --verbose changes for the rest of its process.
     names = (
         "gateway_sdk",

@@ -9,15 +9,14 @@ refused, and the wait continues.
 import base64
 import hashlib
 import hmac
-import json
-import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -36,38 +35,20 @@ _COMMON_HEADERS: Final = MappingProxyType(
         "X-Frame-Options": "DENY",
     }
 )
+_NO_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CallbackRequest:
-    """A request; header names are in lower case, and may repeat."""
+    """A request; several headers of one name are joined, and so equal no expected value."""
 
     method: str
     target: str
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-
-    def header(self, name: str) -> str | None:
-        """Return the value of a header; several are joined, and so equal no expected value."""
-        values = [text for key, text in self.headers if key == name]
-        return ", ".join(values) if values else None
+    headers: httpx.Headers
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class CallbackReply:
-    status: int
-    body: bytes = b""
-    content_type: str = "text/plain; charset=utf-8"
-    more: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {
-            **_COMMON_HEADERS,
-            "Content-Type": self.content_type,
-            "Content-Length": str(len(self.body)),
-            **self.more,
-        }
+def reply_with(status: int, headers: Mapping[str, str] = _NO_MORE, **body: Any) -> httpx.Response:
+    return httpx.Response(status, headers={**_COMMON_HEADERS, **headers}, **body)
 
 
 _MAX_AGE: Final = 24 * 60 * 60
@@ -135,97 +116,89 @@ class CallbackHandler(Generic[T]):
         starts: Iterable[StartAddress],
         finish: Callable[[str, str], T],
     ) -> None:
-        self.is_done = False  # the wait has an end: a response, or a second opening
+        # It is done when the wait has an end: a response, a second opening, or a cancellation,
+        # after which what comes is thrown away.
+        self.result = Future[T]()
         self.has_response = False
-        self.is_over = False  # nobody waits any more
         self.refused = 0  # responses without the login's state
         self._authority = authority
         self._path = path
         self._starts = {start.path: start for start in starts}
         self._finish = finish
-        self._result: T
-        self._error: Exception | None = None
 
-    def end(self) -> None:
-        """Throw away what comes from now on."""
-        self.is_done = self.is_over = True
-
-    def result(self) -> T:
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-    def reply_to_head(self, request: CallbackRequest) -> CallbackReply | None:
+    def reply_to_head(self, request: CallbackRequest) -> httpx.Response | None:
         """Return the reply to a request; None if it depends on the body, which is not read yet."""
-        if request.header("host") != self._authority:
+        if request.headers.get("host") != self._authority:
             # Another name for this address: DNS rebinding.
-            return CallbackReply(421, b"This address must be called by its own name.\n")
+            return reply_with(421, text="This address must be called by its own name.\n")
         path = request.target.partition("?")[0]
         if path not in {self._path, *self._starts}:
-            return CallbackReply(404, b"There is nothing here.\n")
+            return reply_with(404, text="There is nothing here.\n")
         if request.method == "GET":
-            return _refuse_embedded(request) or self._redirect(path) or _page()
+            return _refuse_embedded(request) or self._redirect(path) or page()
         if request.method == "POST" and path == self._path:
             return self._check_post(request)
-        return CallbackReply(405, b"Only GET and POST.\n", more={"Allow": "GET, POST"})
+        return reply_with(405, {"Allow": "GET, POST"}, text="Only GET and POST.\n")
 
-    def reply_to_body(self, request: CallbackRequest) -> CallbackReply:
+    def reply_to_body(self, request: CallbackRequest, body: bytes) -> httpx.Response:
         """Take the response in the body of a request whose head was not refused."""
         try:
-            posted = _Posted.model_validate_json(request.body)
+            posted = _Posted.model_validate_json(body)
         except ValidationError:
-            return CallbackReply(400, b"Only an object with fragment and query.\n")
-        if self.is_done:
-            return _message(409, *_TOO_LATE)
+            return reply_with(400, text="Only an object with fragment and query.\n")
+        if self.result.done():
+            return reply_with(409, json=_shown(*_TOO_LATE))
         return self._finish_login(posted, self._starts_of(request)[0].delete_cookie())
 
-    def _redirect(self, path: str) -> CallbackReply | None:
+    def _redirect(self, path: str) -> httpx.Response | None:
         """Redirect from a start address to the authorization URL; None for another address."""
         start = self._starts.get(path)
         if start is None:
             return None
-        if self.is_done:
-            return CallbackReply(410, b"This login has ended. Start it again.\n")
+        if self.result.done():
+            return reply_with(410, text="This login has ended. Start it again.\n")
         redirect = start.open()
         if redirect is not None:
-            return CallbackReply(302, more=redirect)
-        self.is_done, self._error = True, LoginError(_OPENED_TWICE)
-        return CallbackReply(
-            409, f"{_capitalized(_OPENED_TWICE)}. Start the login again.\n".encode()
-        )
+            return reply_with(302, redirect, text="")
+        self.result.set_exception(LoginError(_OPENED_TWICE))
+        return reply_with(409, text=f"{_capitalized(_OPENED_TWICE)}. Start the login again.\n")
 
-    def _check_post(self, request: CallbackRequest) -> CallbackReply | None:
+    def _check_post(self, request: CallbackRequest) -> httpx.Response | None:
         """Refuse requests that are not from the receiver's page in the login's browser."""
-        is_own_origin = request.header("origin") == f"http://{self._authority}"
-        if not is_own_origin or request.header("sec-fetch-site") not in (None, "same-origin"):
-            return CallbackReply(403, b"Only this address's own page may do that.\n")
-        if request.header("content-type") != "application/json":
-            return CallbackReply(415, b"Only application/json.\n")
-        if self.is_done:
-            return _message(409, *_TOO_LATE)
+        get = request.headers.get
+        is_own_origin = get("origin") == f"http://{self._authority}"
+        if not is_own_origin or get("sec-fetch-site") not in (None, "same-origin"):
+            return reply_with(403, text="Only this address's own page may do that.\n")
+        if get("content-type") != "application/json":
+            return reply_with(415, text="Only application/json.\n")
+        if self.result.done():
+            return reply_with(409, json=_shown(*_TOO_LATE))
         if not self._starts_of(request):
-            return _message(403, *_ANOTHER_BROWSER)
+            return reply_with(403, json=_shown(*_ANOTHER_BROWSER))
         return None
 
     def _starts_of(self, request: CallbackRequest) -> list[StartAddress]:
         """Return the start addresses that the request's browser opened."""
-        cookies = request.header("cookie") or ""
+        cookies = request.headers.get("cookie", "")
         return [start for start in self._starts.values() if start.is_bound_to(cookies)]
 
-    def _finish_login(self, posted: _Posted, delete_cookie: Mapping[str, str]) -> CallbackReply:
+    def _finish_login(self, posted: _Posted, delete_cookie: Mapping[str, str]) -> httpx.Response:
         try:
-            self._result = self._finish(posted.fragment, posted.query)
+            result = self._finish(posted.fragment, posted.query)
         except StateMismatchError as error:
             self.refused += 1
-            return _message(400, "This response belongs to another login", f"{error}.")
-        except Exception as error:  # noqa: BLE001 - `result` raises it
-            self.is_done, self.has_response, self._error = True, True, error
+            return reply_with(
+                400, json=_shown("This response belongs to another login", f"{error}.")
+            )
+        except Exception as error:  # noqa: BLE001 - who waits for the result raises it
+            self.result.set_exception(error)
             why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
-            told = _message(200, "You are not logged in", f"{_capitalized(why)} {_CLOSE}")
+            shown = _shown("You are not logged in", f"{_capitalized(why)} {_CLOSE}")
         else:
-            self.is_done = self.has_response = True
-            told = _message(200, "You are logged in", f"{_DONE} {_CLOSE}", good=True)
-        return replace(told, more=delete_cookie)
+            self.result.set_result(result)
+            shown = _shown("You are logged in", f"{_DONE} {_CLOSE}", good=True)
+        self.has_response = True
+        return reply_with(200, delete_cookie, json=shown)
 
 
 _DONE: Final = "The program that started this login has received its response."
@@ -244,25 +217,20 @@ _OPENED_TWICE: Final = (
 )
 
 
-def _refuse_embedded(request: CallbackRequest) -> CallbackReply | None:
+def _refuse_embedded(request: CallbackRequest) -> httpx.Response | None:
     """Refuse requests of other pages' frames and scripts, and prefetching."""
+    get = request.headers.get
     # Fetch Metadata: browsers that send this header send "document" for a page in a tab.
-    if request.header("sec-fetch-dest") not in (None, "document"):
-        return CallbackReply(403, b"This page cannot be embedded.\n")
-    if "prefetch" in (request.header("sec-purpose") or request.header("purpose") or ""):
-        return CallbackReply(503, b"Not in advance.\n")
+    if get("sec-fetch-dest") not in (None, "document"):
+        return reply_with(403, text="This page cannot be embedded.\n")
+    if "prefetch" in (get("sec-purpose") or get("purpose") or ""):
+        return reply_with(503, text="Not in advance.\n")
     return None
 
 
-def _page() -> CallbackReply:
-    return CallbackReply(
-        200, page(), "text/html; charset=utf-8", more={"Content-Security-Policy": policy()}
-    )
-
-
-def _message(status: int, heading: str, text: str, *, good: bool = False) -> CallbackReply:
-    shown = {"good": good, "heading": heading, "text": text}
-    return CallbackReply(status, json.dumps(shown).encode(), "application/json")
+def _shown(heading: str, text: str, *, good: bool = False) -> dict[str, object]:
+    """Return what the page shows; it reads JSON."""
+    return {"good": good, "heading": heading, "text": text}
 
 
 def _capitalized(text: str) -> str:
@@ -270,24 +238,19 @@ def _capitalized(text: str) -> str:
 
 
 @cache
-def page() -> bytes:
+def page() -> httpx.Response:
     # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
-    text = (files("gateway_sdk.auth") / "_callback_page.html").read_text(encoding="utf-8")
-    return text.encode()
-
-
-@cache
-def policy() -> str:
-    """Return the Content-Security-Policy: its script, its style, its own origin, and no frame."""
-    script, style = _hash_of("script"), _hash_of("style")
-    return (
-        f"default-src 'none'; script-src '{script}'; style-src '{style}'; connect-src 'self'; "
+    html = (files("gateway_sdk.auth") / "_callback_page.html").read_text(encoding="utf-8")
+    # Allowed are its script, its style and its own origin, and no frame.
+    policy = (
+        f"default-src 'none'; script-src {_source_of('script', html)}; "
+        f"style-src {_source_of('style', html)}; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
+    return reply_with(200, {"Content-Security-Policy": policy}, html=html)
 
 
-def _hash_of(element: str) -> str:
+def _source_of(element: str, html: str) -> str:
     """Return the hash of an element's text in the form of Content Security Policy Level 3."""
-    found = re.search(rf"<{element}>(.*?)</{element}>".encode(), page(), re.DOTALL)
-    assert found is not None  # noqa: S101 - the page is part of the package
-    return f"sha256-{base64.b64encode(hashlib.sha256(found[1]).digest()).decode()}"
+    text = html.partition(f"<{element}>")[2].partition(f"</{element}>")[0]
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -10,6 +10,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
@@ -152,15 +153,11 @@ async def _read_pasted(
 async def _in_thread(work: Callable[[], T]) -> T:
     """Return the result of a function that raises nothing and may block."""
     # A thread of its own: a process waits at its end for threads of the default executor.
-    loop, results = asyncio.get_running_loop(), asyncio.Queue[T]()
-
-    def run() -> None:
-        result = work()
-        with suppress(RuntimeError):  # the loop is closed, and nothing waits
-            loop.call_soon_threadsafe(results.put_nowait, result)
-
-    threading.Thread(target=run, name="gateway_sdk-login", daemon=True).start()
-    return await results.get()
+    result = Future[T]()
+    result.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+    name = "gateway_sdk-login"
+    threading.Thread(target=lambda: result.set_result(work()), name=name, daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 def _opens(url: str, browser: str | Callable[[str], bool] | None) -> bool:
@@ -202,11 +199,9 @@ class PasteFromTerminal:
         self._read = bytearray()
 
     async def __call__(self) -> str:
-        """Return a line.
+        """Return a line; EOFError after the last one.
 
-        Raises:
-            EOFError: the input ended.
-            ConfigurationError: the input is neither a terminal nor a pipe nor a file.
+        ConfigurationError if the input is neither a terminal nor a pipe nor a file.
         """
         descriptor = _standard_input()
         line = bytearray()
@@ -293,13 +288,12 @@ def _without_echo(descriptor: int) -> Generator[None]:
     if not _TERMIOS or not os.isatty(descriptor):
         yield
         return
-    # Imported here: not every system has it.
+    # Imported here: not every system has them.
     import termios  # noqa: PLC0415
+    import tty  # noqa: PLC0415
 
     before = termios.tcgetattr(descriptor)
-    changed = termios.tcgetattr(descriptor)
-    changed[3] &= ~(termios.ECHO | termios.ICANON)
-    termios.tcsetattr(descriptor, termios.TCSADRAIN, changed)
+    tty.setcbreak(descriptor, termios.TCSADRAIN)
     try:
         yield
     finally:

@@ -10,16 +10,17 @@ import socket
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import h11
 import httpx
 
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, reply_with
 from gateway_sdk.errors import ReceiverUnavailableError
 
-_BACKLOG: Final = 32
+_NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""What systems without IPv6 say, as many containers are."""
 
 
 def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
@@ -29,12 +30,11 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
     hosts = [bind] if bind else ["127.0.0.1", "::1"] if url.host == "localhost" else [url.host]
     listeners: list[socket.socket] = []
     for host in hosts:
-        if listeners and not has_address(host):
-            continue
         try:
-            listeners.append(socket.socket(_family(host), socket.SOCK_STREAM))
-            _listen(listeners[-1], host, port)
+            listeners.append(_listen(host, port))
         except OSError as error:
+            if listeners and error.errno in _NO_ADDRESS:
+                continue
             close_all(listeners)
             problem = f"cannot listen at port {port} of {host}: {error.strerror}"
             if error.errno == errno.EADDRINUSE:
@@ -52,25 +52,21 @@ def close_all(sockets: list[socket.socket]) -> None:
         listener.close()
 
 
-def has_address(host: str) -> bool:
-    """Return whether this machine has an address; many containers have no IPv6."""
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(_family(host), socket.SOCK_STREAM)
     try:
-        with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
-            probe.bind((host, 0))
+        # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
+        # programs share the port, so there the opposite option is set.
+        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        listener.setsockopt(socket.SOL_SOCKET, option, 1)
+        if listener.family is socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen()
     except OSError:
-        return False
-    return True
-
-
-def _listen(listener: socket.socket, host: str, port: int) -> None:
-    # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
-    # programs share the port, so there the opposite option is set.
-    option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-    listener.setsockopt(socket.SOL_SOCKET, option, 1)
-    if listener.family is socket.AF_INET6:
-        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    listener.bind((host, port))
-    listener.listen(_BACKLOG)
+        listener.close()
+        raise
+    return listener
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -155,56 +151,42 @@ _PIECE: Final = 16 * 1024
 
 @dataclass(eq=False)
 class _RequestRefusedError(Exception):
-    reply: CallbackReply
+    status: int
+    why: str
 
 
 async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
-    head = await _next(http, reader, _MAX_HEAD)
+    head = await _next(http, reader)
     if not isinstance(head, h11.Request):
         raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
-    request = CallbackRequest(
-        method=head.method.decode("ascii"),
-        target=head.target.decode("latin-1"),
-        headers=tuple((n.decode("ascii"), v.decode("latin-1")) for n, v in head.headers),
-    )
+    headers = httpx.Headers(list(head.headers), encoding="latin-1")
     # Chunks of one byte cost 3 microseconds each, and no browser sends a page's JSON in chunks.
-    if request.header("transfer-encoding") is not None:
-        raise _RequestRefusedError(CallbackReply(411, b"Only a body with Content-Length.\n"))
-    return request
+    if "transfer-encoding" in headers:
+        raise _RequestRefusedError(411, "Only a body with Content-Length.\n")
+    return CallbackRequest(head.method.decode("ascii"), head.target.decode("latin-1"), headers)
 
 
 async def _read_body(
     http: h11.Connection, reader: asyncio.StreamReader, request: CallbackRequest
 ) -> bytes:
-    if int(request.header("content-length") or 0) > _MAX_BODY:
-        raise _RequestRefusedError(CallbackReply(413, b"Too long.\n"))
+    if int(request.headers.get("content-length", 0)) > _MAX_BODY:
+        raise _RequestRefusedError(413, "Too long.\n")
     body = bytearray()
-    while isinstance(event := await _next(http, reader, _MAX_BODY), h11.Data):
+    while isinstance(event := await _next(http, reader), h11.Data):
         body += event.data
     return bytes(body)
 
 
-async def _next(http: h11.Connection, reader: asyncio.StreamReader, limit: int) -> object:
+async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> object:
     try:
         while (event := http.next_event()) is h11.NEED_DATA:
-            # h11 limits what is incomplete only; after the last byte, it needs no data.
-            room = limit - len(http.trailing_data[0])
-            if not room:
-                raise _RequestRefusedError(CallbackReply(431, b"Too long.\n"))
-            http.receive_data(await reader.read(min(room, _PIECE)))
+            http.receive_data(await reader.read(_PIECE))
             head, _, _ = http.trailing_data[0].partition(b"\r\n\r\n")
             if http.their_state is h11.IDLE and head.count(b"\n") >= _MAX_LINES:
-                raise _RequestRefusedError(CallbackReply(431, b"Too many lines.\n"))
+                raise _RequestRefusedError(431, "Too many lines.\n")
     except h11.RemoteProtocolError as error:
-        reply = CallbackReply(error.error_status_hint, b"Not an HTTP request.\n")
-        raise _RequestRefusedError(reply) from None
+        raise _RequestRefusedError(error.error_status_hint, "Not an HTTP request.\n") from None
     return event
-
-
-def _encode(http: h11.Connection, reply: CallbackReply, *, with_body: bool) -> bytes:
-    headers = [*reply.headers.items(), ("Connection", "close")]
-    head = http.send(h11.Response(status_code=reply.status, headers=headers))
-    return b"".join(filter(None, [head, reply.body if with_body else b""]))
 
 
 async def _discard_rest(reader: asyncio.StreamReader) -> None:
@@ -219,10 +201,13 @@ _MAX_CONNECTIONS: Final = 16
 _CONNECTION_TIMEOUT: Final = 10.0
 """Seconds for one request and its reply."""
 
+_ANOTHER_USER: Final = "Only the user who started the login may call this address.\n"
+
 
 class CallbackServer:
-    def __init__(self, handler: CallbackHandler[Any]) -> None:
+    def __init__(self, handler: CallbackHandler[Any], *, is_kept: bool = False) -> None:
         self._handler = handler
+        self._is_kept = is_kept  # it serves until it is cancelled
         self._over = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
 
@@ -268,27 +253,29 @@ class CallbackServer:
 
     async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
-        handler, with_body = self._handler, True
-        reply_to_head = _refuse_user if _is_refused(writer) else handler.reply_to_head
+        is_refused, with_body = _is_refused(writer), True
         try:
             request = await _read_head(http, reader)
             with_body = request.method != "HEAD"
-            reply = reply_to_head(request)
+            refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
+            reply = refusal or self._handler.reply_to_head(request)
             if reply is None:
                 body = await _read_body(http, reader, request)
-                reply = handler.reply_to_body(replace(request, body=body))
+                reply = self._handler.reply_to_body(request, body)
         except _RequestRefusedError as refused:
-            reply = refused.reply
+            reply = reply_with(refused.status, text=refused.why)
         except EOFError:  # browsers open connections in advance and close them unused
             return
-        writer.write(_encode(http, reply, with_body=with_body))
+        headers = [*reply.headers.raw, (b"Connection", b"close")]
+        head = http.send(h11.Response(status_code=reply.status_code, headers=headers)) or b""
+        writer.write(head + (reply.content if with_body else b""))
         await writer.drain()
         writer.write_eof()
         self._replied()
         await _discard_rest(reader)
 
     def _replied(self) -> None:
-        if self._handler.is_done and not self._handler.is_over:
+        if self._handler.result.done() and not self._is_kept:
             self._over.set()
 
     async def _close(self, servers: list[asyncio.Server]) -> None:
@@ -326,7 +313,3 @@ def _is_refused(writer: asyncio.StreamWriter) -> bool:
     except OSError:
         return True
     return False
-
-
-def _refuse_user(_: CallbackRequest) -> CallbackReply:
-    return CallbackReply(403, b"Only the user who started the login may call this address.\n")

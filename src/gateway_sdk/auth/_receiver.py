@@ -1,11 +1,20 @@
-"""The loopback receiver: it listens on this machine for the response to one login."""
+"""The loopback receiver: it listens on this machine for the response to one login.
+
+The port of a login that ended without a response is kept for some minutes: a tab of it may still
+be open, and its response, with a token, goes to whoever listens there. While the port is kept, that
+is a page that throws the response away.
+"""
 
 import asyncio
+import os
 import re
 import socket
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from functools import cache
 from ipaddress import ip_address
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,9 +22,8 @@ import httpx
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth._callback_handler import CallbackHandler, StartAddress
-from gateway_sdk.auth._kept_ports import keep, take
 from gateway_sdk.auth._loopback import CallbackServer, close_all, listen
-from gateway_sdk.auth.flow import parse_redirect_uri
+from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
 T = TypeVar("T")
@@ -30,6 +38,13 @@ _KEPT_PATH: Final = re.compile(
     r"(?!//)(?:/(?!(?:\.|%2e){1,2}(?:/|$))(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})*)*",
     re.ASCII | re.IGNORECASE,
 )
+
+KEPT_SECONDS: Final = DEFAULT_LOGIN_TIMEOUT
+MOST_KEPT: Final = 8
+"""Ports at a time; one more closes the oldest. A program that cancels logins leaves no more."""
+
+_CAN_SHARE: Final = os.name != "nt"
+"""Windows' loop takes no socket that it, or another loop, has served before."""
 
 CANNOT_LISTEN: Final = (
     "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
@@ -80,7 +95,7 @@ class LoopbackReceiver:
     async def __aenter__(self) -> Self:
         """Listen; ReceiverUnavailableError if the address is in use or not available."""
         # An earlier login at a fixed port may have kept it: then no other program can come between.
-        self._sockets = take(self._place) or listen(self._url, self._bind)
+        self._sockets = take_port(self._place) or listen(self._url, self._bind)
         if self._url.port == 0:
             port = self._sockets[0].getsockname()[1]
             self._url = self._url.copy_with(port=port)
@@ -132,14 +147,15 @@ class LoopbackReceiver:
             async with asyncio.timeout(timeout):
                 await CallbackServer(handler).run(sockets)
         except TimeoutError:
-            if not handler.is_done:  # otherwise the response came at the last moment
+            if not handler.result.done():  # otherwise the response came at the last moment
                 raise timed_out(timeout, self.redirect_uri, refused=handler.refused) from None
         finally:
-            if not handler.has_response:
-                handler.end()
-                keep(self._place, kept, handler)
-            close_all(kept)
-        return handler.result()
+            if handler.has_response:
+                close_all(kept)
+            else:
+                handler.result.cancel()
+                _run(_keep(self._place, kept, handler))
+        return handler.result.result()
 
     @property
     def _place(self) -> object:
@@ -166,7 +182,7 @@ def timed_out(seconds: float | None, redirect_uri: str, *, refused: int = 0) -> 
 
 
 def can_listen(redirect_uri: str) -> bool:
-    url = parse_redirect_uri(redirect_uri, any_port=True)
+    url = parse_without_fragment("redirect_uri", redirect_uri, any_port=True)
     if not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
         raise ConfigurationError(
             "has a path that browsers change: it may consist of ASCII characters as in "
@@ -181,3 +197,64 @@ def authority_of(url: httpx.URL) -> str:
     if ":" in url.host:
         url = url.copy_with(host=ip_address(url.host).compressed)
     return url.netloc.decode("ascii")
+
+
+# The kept ports, the oldest first; only the thread changes them.
+_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
+
+
+def is_a_port_kept() -> bool:
+    return bool(_kept)
+
+
+def wait_for_kept_ports() -> None:
+    """Wait until no port is kept any more."""
+    while _kept:
+        time.sleep(0.1)  # Ctrl-C ends it
+
+
+def take_port(place: object) -> list[socket.socket]:
+    """Return the sockets of a kept port for another login; none if it is free now."""
+    sockets = _run(_take(place)) if place in _kept else []
+    if _CAN_SHARE:
+        return sockets
+    close_all(sockets)
+    return []
+
+
+async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]) -> None:
+    if len(_kept) >= MOST_KEPT:
+        close_all(await _take(next(iter(_kept))))
+    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
+
+
+async def _take(place: object) -> list[socket.socket]:
+    sockets, serving = _kept.pop(place)
+    serving.cancel()
+    await asyncio.wait([serving])
+    return sockets
+
+
+async def _serve(
+    place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]
+) -> None:
+    server = CallbackServer(handler, is_kept=True)
+    try:
+        async with asyncio.timeout(KEPT_SECONDS):
+            await server.run([listener.dup() for listener in sockets])
+    except TimeoutError:
+        del _kept[place]
+        close_all(sockets)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the thread, and wait for it: the thread never waits for others."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid())).result()
+
+
+@cache
+def _thread(_: int) -> asyncio.AbstractEventLoop:
+    """Start the process's thread, and return its event loop; a fork has its own."""
+    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see _CAN_SHARE
+    threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
+    return loop

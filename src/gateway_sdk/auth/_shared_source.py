@@ -49,17 +49,9 @@ _POLL: Final = 0.5
 """Seconds between two looks at the store while another process logs in."""
 
 
-def _is_recent(moment: float, now: float, hold: float) -> bool:
-    """Return whether a moment is less than `hold` seconds ago; False if it is in the future."""
-    return 0 <= now - moment < hold
-
-
 class _Refusal(NamedTuple):
-    at: float
+    until: float
     pause: float
-
-    def lasts(self, now: float) -> bool:
-        return _is_recent(self.at, now, self.pause)
 
 
 class SharedTokenSource(NotPickled):
@@ -123,9 +115,9 @@ class SharedTokenSource(NotPickled):
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}
         self._renewal = SingleFlight(self._renew)
-        # The last login: when it ended, its token or its failure, and whether it replaced a token
-        # of a recent login that the gateway had refused.
-        self._ended_at = 0.0
+        # The last login: until when it counts, its token or its failure, and whether it replaced a
+        # token of a recent login that the gateway had refused.
+        self._counts_until = -math.inf
         self._obtained: Token | None = None
         self._failure: LoginError | None = None
         self._is_repeated = False
@@ -177,11 +169,12 @@ class SharedTokenSource(NotPickled):
 
     def reject(self, token: AccessToken) -> None:
         """Note that the gateway refused a token; the next call of `token` returns another one."""
-        text, now = text_of(token), self._clock()
-        last = self._refused.pop(text, None)
-        if last is None or not last.lasts(now):
-            last = _Refusal(now, min(self._hold, 2 * last.pause if last else _FIRST_PAUSE))
-        self._refused[text] = last
+        text, now = text_of(token), self._monotonic()
+        refusal = self._refused.pop(text, None)
+        if refusal is None or now >= refusal.until:
+            pause = min(self._hold, 2 * refusal.pause if refusal else _FIRST_PAUSE)
+            refusal = _Refusal(now + pause, pause)
+        self._refused[text] = refusal
         if len(self._refused) > _MAX_REFUSED:
             del self._refused[next(iter(self._refused))]
 
@@ -193,50 +186,47 @@ class SharedTokenSource(NotPickled):
     def ready(self) -> Token | None:
         """Return the token that is in memory and works; None if it has to be waited for."""
         cached = self._cached
-        if cached is None:
+        if cached is None or not self._works(cached):
             return None
-        now = self._now(cached)
-        if now < cached.renew_at and not self._refused:
-            return cached.token  # the usual case
-        if not self._works(cached):
-            return None
-        if now >= cached.renew_at and self._monotonic() >= self._renew_again_at:
+        if not cached.is_fresh() and self._monotonic() >= self._renew_again_at:
             self._renew_again_at = self._monotonic() + RENEWAL_INTERVAL
             self._renewal.start()
         return cached.token
-
-    def _now(self, cached: CachedToken) -> float:
-        return cached.now(self._clock(), self._monotonic())
 
     def _is_refused(self, token: Token) -> bool:
         # Without `acquire`, a refused token is tried again after a pause: there is no other, and
         # the fault may have been the gateway's.
         refusal = self._refused.get(text_of(token)) if self._refused else None
-        return refusal is not None and (self._acquire is not None or refusal.lasts(self._clock()))
+        if refusal is None or self._acquire is not None:
+            return refusal is not None
+        return self._monotonic() < refusal.until
 
     async def _renew(self) -> None:
         if self._is_fresh(self._cached):
-            return  # another event loop has renewed it
-        loaded = None
+            return  # the gateway has just accepted it after all
+        found = None
         try:
-            loaded = await _load(self._store)
+            found = await self._load()
         except UnusableRecordError:
             if self._acquire is None:
                 raise  # else the login's token replaces it
-        found = None if loaded is None else self._cached_of(loaded)
         if self._is_fresh(found) or (self._works(found) and not self._works(self._cached)):
             self._cached = found
         elif self._acquire is not None:
             await self._log_in(self._acquire)
         elif not self._works(self._cached):
-            reason = self._unusable_reason(loaded)
+            reason = "there is no access token"
+            if found is not None:
+                reason = f"the access token expired at {found.token.ends}"
+                if self._is_refused(found.token):
+                    reason = "the gateway refused the access token"
             raise LoginRequiredError(f"{reason}: log in with `gateway login`")
 
     async def _log_in(self, acquire: Callable[[], Awaitable[Token]]) -> None:
         # A login is useless if it failed, or if it is the second in a row whose token the gateway
         # refused. Without a pause after it, many callers, or a gateway that refuses all tokens,
         # would open one browser window after another.
-        recent = _is_recent(self._ended_at, self._clock(), self._hold)
+        recent = self._monotonic() < self._counts_until
         if recent and self._failure is not None:
             raise copy.copy(self._failure)
         refused = recent and self._obtained is not None and self._is_refused(self._obtained)
@@ -247,89 +237,71 @@ class SharedTokenSource(NotPickled):
         self._failure = None
         try:
             async with _turn_to_log_in(self._store, self._find) as found:
-                token = found or await _log_in(acquire, self._clock)
+                token = found or await self._token_of(acquire)
                 self.note_success(token)  # a server may issue the same token again
                 self._cached = self._cached_of(token)
                 if found is None:
-                    await _save(self._store, token)
+                    await self._save(token)
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
-            self._obtained, self._failure, self._ended_at = None, copy.copy(error), self._clock()
+            self._obtained, self._failure = None, copy.copy(error)
+            self._counts_until = self._monotonic() + self._hold
             raise
         # Not after a cancellation: it says nothing about the next login.
-        self._obtained, self._is_repeated, self._ended_at = token, refused, self._clock()
+        self._obtained, self._is_repeated = token, refused
+        self._counts_until = self._monotonic() + self._hold
+
+    async def _token_of(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
+        token: Any = await _result_of(acquire, None, LoginError, "the login failed: ")
+        if not isinstance(token, Token):
+            raise LoginError("acquire must return a Token")
+        if token.expired(self._clock(), leeway=0.0):
+            raise LoginError("the login returned a token that has already expired")
+        return token
 
     async def _find(self) -> Token | None:
         cached = self._cached
         if not self._is_fresh(cached):
             with suppress(GatewayError):  # the login's token replaces what cannot be read
-                loaded = await _load(self._store)
-                cached = None if loaded is None else self._cached_of(loaded)
+                cached = await self._load()
         return cached.token if cached is not None and self._is_fresh(cached) else None
+
+    async def _load(self) -> CachedToken | None:
+        """Read the store; TokenStoreError whatever it raises, or if it hangs."""
+        told = "the access token cannot be read: "
+        loaded: Any = await _result_of(self._store.load, _TIMEOUT, TokenStoreError, told)
+        if loaded is not None and not isinstance(loaded, Token):
+            raise TokenStoreError(f"{told}its store returned no Token")
+        return None if loaded is None else self._cached_of(loaded)
+
+    async def _save(self, token: Token) -> None:
+        """Store a token; a failure is logged only, because the token can be used."""
+        try:
+            await _result_of(lambda: self._store.save(token), _TIMEOUT, TokenStoreError)
+        except GatewayError as error:
+            _logger.warning("the access token is not saved for other processes: %s", error)
 
     def _cached_of(self, token: Token) -> CachedToken:
         if self._cached is not None and self._cached.token == token:
             return self._cached  # its clock has run since the token was received
-        return CachedToken(token, self._leeway, self._clock(), self._monotonic())
+        return CachedToken(token, self._leeway, self._clock, self._monotonic)
 
     def _works(self, cached: CachedToken | None) -> bool:
-        return (
-            cached is not None
-            and self._now(cached) < cached.ends_at
-            and not self._is_refused(cached.token)
-        )
+        return cached is not None and cached.lasts() and not self._is_refused(cached.token)
 
     def _is_fresh(self, cached: CachedToken | None) -> bool:
-        return cached is not None and self._works(cached) and self._now(cached) < cached.renew_at
-
-    def _unusable_reason(self, loaded: Token | None) -> str:
-        if loaded is None:
-            return "there is no access token"
-        if self._is_refused(loaded):
-            return "the gateway refused the access token"
-        return f"the access token expired at {loaded.ends}"
+        return cached is not None and cached.is_fresh() and not self._is_refused(cached.token)
 
     @safe_repr
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
 
 
-async def _load(store: TokenStore) -> Token | None:
-    """Read a token; TokenStoreError whatever the store raises, or if it hangs."""
-    loaded: Any = await _result_of(
-        store.load,
-        _TIMEOUT,
-        lambda kind: TokenStoreError(f"the access token cannot be read: {kind}"),
-    )
-    if loaded is not None and not isinstance(loaded, Token):
-        raise TokenStoreError("the access token cannot be read: its store returned no Token")
-    return loaded
-
-
-async def _save(store: TokenStore, token: Token) -> None:
-    """Store a token; a failure is logged only, because the token can be used."""
-    try:
-        await _result_of(lambda: store.save(token), _TIMEOUT, TokenStoreError)
-    except GatewayError as error:
-        _logger.warning("the access token is not saved for other processes: %s", error)
-
-
-async def _log_in(acquire: Callable[[], Awaitable[Token]], clock: Callable[[], float]) -> Token:
-    token: Any = await _result_of(acquire, None, _login_error)
-    if not isinstance(token, Token):
-        raise LoginError("acquire must return a Token")
-    if token.expired(clock(), leeway=0.0):
-        raise LoginError("the login returned a token that has already expired")
-    return token
-
-
-def _login_error(kind: str) -> LoginError:
-    how = "was cancelled" if kind == asyncio.CancelledError.__name__ else f"failed: {kind}"
-    return LoginError(f"the login {how}")
-
-
 async def _result_of(
-    work: Callable[[], Awaitable[T]], seconds: float | None, error_of: Callable[[str], GatewayError]
+    work: Callable[[], Awaitable[T]],
+    seconds: float | None,
+    kind: type[GatewayError],
+    told: str = "",
 ) -> T:
     """Await the caller's code; of its errors only the type is told, their texts may be secret."""
     try:
@@ -341,7 +313,7 @@ async def _result_of(
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
             raise  # this task is cancelled, and not only what it waits for
-        raise error_of(type(error).__name__) from None
+        raise kind(f"{told}{type(error).__name__}") from None
 
 
 @asynccontextmanager
@@ -403,5 +375,6 @@ class SingleFlight:
 
     def _running(self) -> asyncio.Task[None] | None:
         task = self._task
-        is_here = task is not None and task.get_loop() is asyncio.get_running_loop()
-        return task if task is not None and is_here and not task.done() else None
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return None
+        return task

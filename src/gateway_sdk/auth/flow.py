@@ -162,7 +162,7 @@ class ImplicitFlow:
         from authlib.common.urls import add_params_to_uri  # noqa: PLC0415
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # noqa: PLC0415
 
-        url = parse_redirect_uri(redirect_uri)
+        url = parse_without_fragment("redirect_uri", redirect_uri)
         if taken := sorted(_RESPONSE_PARAMETERS & set(url.params)):
             raise ConfigurationError(
                 f"must not set {', '.join(taken)}: the response does", setting="redirect_uri"
@@ -192,9 +192,22 @@ class ImplicitFlow:
             AuthorizationDeniedError: the user or the authorization server refused.
             MalformedResponseError: the response violates RFC 6749, 4.2.2.
         """
-        response = _Response(fragment, query)
-        attempt.claim(response.values("state"))
-        return _read_token(response, scope=self._scope, issuer=self._issuer, now=now)
+        if fragment.count("&") + query.count("&") >= _MAX_PARAMETERS:
+            raise StateMismatchError(f"the response has more than {_MAX_PARAMETERS} parameters")
+        in_query = list(_pairs(query))
+        pairs = [*_pairs(fragment), *in_query]
+        attempt.claim([text for name, text in pairs if name == "state"])
+        if len(fragment) + len(query) > _MAX_LENGTH:
+            raise MalformedResponseError(f"the response is longer than {_MAX_LENGTH} characters")
+        # A parameter comes once (RFC 6749, 3.1), and the token not in a query (RFC 6750, 5.3).
+        given = dict(pairs)
+        if len(given) < len(pairs):
+            raise MalformedResponseError("a parameter of the response is present more than once")
+        if "access_token" in dict(in_query):
+            raise MalformedResponseError(
+                "the response has its token in the query, not the fragment"
+            )
+        return self._read_token(given, now)
 
     def finish_url(self, attempt: LoginAttempt, url: str, *, now: float) -> Token:
         """Read the response from the whole URL that the browser was sent to; see `finish`.
@@ -208,25 +221,41 @@ class ImplicitFlow:
             raise StateMismatchError("the URL is not the redirect URI of this login")
         return self.finish(attempt, fragment=fragment, query=query, now=now)
 
+    def _read_token(self, given: dict[str, str], now: float) -> Token:
+        """Return the token of a response whose state was checked (RFC 6749, 4.2.2)."""
+        if self._issuer is not None and given.get("iss") != self._issuer:
+            which = "another" if "iss" in given else "no"
+            raise MalformedResponseError(f"the response has {which} issuer (iss)")
+        if "error" in given:
+            raise _denied(given)
+        value = given.get("access_token", "")
+        if problem_of(value):
+            raise MalformedResponseError("the response has no valid access token (RFC 6750, 2.1)")
+        if given.get("token_type", "").lower() != "bearer":
+            raise MalformedResponseError("the token_type in the response is not Bearer")
+        lifetime = _lifetime(given)
+        try:  # it names the granted scope only if that is another one (RFC 6749, 3.3)
+            scope = scope_names(given["scope"]) if "scope" in given else self._scope
+        except ConfigurationError:
+            raise MalformedResponseError("the scope in the response is invalid") from None
+        ends = None if lifetime is None else now + lifetime
+        return Token(value, expires_at=ends, obtained_at=now, scope=scope)
+
     @safe_repr
     def __repr__(self) -> str:
         return f"<ImplicitFlow of {self.client_id!r} at {httpx.URL(self.authorization_url).host}>"
 
 
-def parse_redirect_uri(redirect_uri: str, *, any_port: bool = False) -> httpx.URL:
-    """Return a redirect URI as a URL; ConfigurationError if it cannot be one."""
-    url = parse_url("redirect_uri", redirect_uri, any_port=any_port)
-    if "#" in redirect_uri:
-        raise ConfigurationError(
-            "has a fragment: the response needs that place", setting="redirect_uri"
-        )
-    return url
+def parse_without_fragment(setting: str, url: str, *, any_port: bool = False) -> httpx.URL:
+    """Return a URL; ConfigurationError, with the setting's name, if it is none."""
+    parsed = parse_url(setting, url, any_port=any_port)
+    if "#" in url:
+        raise ConfigurationError("has a fragment: leave it out", setting=setting)
+    return parsed
 
 
 def _check_authorization_url(authorization_url: str) -> None:
-    url = parse_url("authorization_url", authorization_url)
-    if "#" in authorization_url:
-        raise ConfigurationError("has a fragment: leave it out", setting="authorization_url")
+    url = parse_without_fragment("authorization_url", authorization_url)
     if url.scheme == "http" and not is_loopback(url.host):
         raise ConfigurationError(
             f"is plain http to {url.host}: the token would be sent unencrypted",
@@ -267,31 +296,6 @@ def _comparable(url: str) -> tuple[object, ...] | None:
     return parsed.scheme, parsed.userinfo, parsed.raw_host, parsed.port, parsed.raw_path
 
 
-class _Response:
-    """The parameters as they were received; until `parameters` is called, names may repeat."""
-
-    def __init__(self, fragment: str, query: str) -> None:
-        if fragment.count("&") + query.count("&") >= _MAX_PARAMETERS:
-            raise StateMismatchError(f"the response has more than {_MAX_PARAMETERS} parameters")
-        self._query = list(_pairs(query))
-        self._pairs = [*_pairs(fragment), *self._query]
-        self.length = len(fragment) + len(query)
-
-    def values(self, name: str) -> list[str]:
-        return [text for key, text in self._pairs if key == name]
-
-    def parameters(self) -> dict[str, str]:
-        # A parameter comes once (RFC 6749, 3.1), and the token not in a query (RFC 6750, 5.3).
-        found = dict(self._pairs)
-        if len(found) < len(self._pairs):
-            raise MalformedResponseError("a parameter of the response is present more than once")
-        if any(name == "access_token" for name, _ in self._query):
-            raise MalformedResponseError(
-                "the response has its token in the query, not the fragment"
-            )
-        return found
-
-
 def _printable(text: str) -> str:
     """Return a server's text on one line, without characters that act on a terminal or a page."""
     shown = _NOT_PRINTABLE.sub("?", text)
@@ -307,25 +311,6 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield unquote_plus(name), decode(value)
 
 
-def _read_token(
-    response: _Response, *, scope: frozenset[str], issuer: str | None, now: float
-) -> Token:
-    """Return the token of a response whose state was checked (RFC 6749, 4.2.2)."""
-    if response.length > _MAX_LENGTH:
-        raise MalformedResponseError(f"the response is longer than {_MAX_LENGTH} characters")
-    given = response.parameters()
-    if issuer is not None and given.get("iss") != issuer:
-        problem = "comes from another authorization server" if "iss" in given else "has no issuer"
-        raise MalformedResponseError(f"the response {problem} (iss)")
-    if "error" in given:
-        raise _denied(given)
-    value = _token_value(given)
-    lifetime = _lifetime(given)
-    granted = _granted_scope(given, scope)
-    ends = None if lifetime is None else now + lifetime
-    return Token(value, expires_at=ends, obtained_at=now, scope=granted)
-
-
 def _denied(given: dict[str, str]) -> AuthorizationDeniedError:
     code = given["error"]
     known = code in _REASONS
@@ -336,17 +321,6 @@ def _denied(given: dict[str, str]) -> AuthorizationDeniedError:
         description=_printable(given.get("error_description", "")),
         uri=_printable(given.get("error_uri", "")),
     )
-
-
-def _token_value(given: dict[str, str]) -> str:
-    value = given.get("access_token")
-    if value is None:
-        raise MalformedResponseError("the response has no access token")
-    if problem_of(value):
-        raise MalformedResponseError("the access token in the response is invalid (RFC 6750, 2.1)")
-    if given.get("token_type", "").lower() != "bearer":
-        raise MalformedResponseError("the token_type in the response is not Bearer")
-    return value
 
 
 def _lifetime(given: dict[str, str]) -> int | None:
@@ -363,13 +337,3 @@ def _lifetime(given: dict[str, str]) -> int | None:
         )
         return None
     return int(seconds[2])
-
-
-def _granted_scope(given: dict[str, str], asked: frozenset[str]) -> frozenset[str]:
-    """Return the granted scope (RFC 6749, 3.3: the response names it only if it differs)."""
-    try:
-        return scope_names(given["scope"]) if "scope" in given else asked
-    except ConfigurationError:
-        raise MalformedResponseError(
-            "the scope in the response is invalid (RFC 6749, 3.3)"
-        ) from None

@@ -66,21 +66,20 @@ class StaticTokenSource:
     """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
-        self._cached = CachedToken(token, 0.0, time.time(), time.monotonic())
+        self._cached = CachedToken(token, 0.0, time.time, time.monotonic)
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
         """Return the token, even if it was rejected; LoginRequiredError if it has expired."""
-        cached = self._cached
-        try:
-            now = cached.now(time.time(), time.monotonic())
-            return self.ready() or _unexpired(cached.token, now)
-        except LoginRequiredError as error:
-            error.token_is_static = True
-            raise
+        if (token := self.ready()) is not None:
+            return token
+        error = _expired(self._cached.token)
+        error.token_is_static = True
+        raise error
 
     def ready(self) -> Token | None:
-        """Return the token, if it never expires."""
-        return self._cached.token if self._cached.ends_at == math.inf else None
+        """Return the token, unless it has expired."""
+        token = self._cached.token
+        return token if token.expires_at is None or self._cached.lasts() else None
 
 
 class FunctionTokenSource:
@@ -108,8 +107,8 @@ class FunctionTokenSource:
             if (token := self.ready()) is not None:
                 return token
             async with self._asking:
-                if (token := self._kept(until_end=False)) is not None:
-                    return token
+                if (cached := self._cached) is not None and cached.is_fresh():
+                    return cached.token
                 if not self._asks_always:
                     return await self._renew()
         return await self._ask()
@@ -121,27 +120,22 @@ class FunctionTokenSource:
 
     def ready(self) -> Token | None:
         """Return the token that is kept; near its end only if it need not be asked for."""
-        is_asked_for = self._asking.locked() or time.monotonic() < self._ask_again_at
-        return self._kept(until_end=is_asked_for)
-
-    def _kept(self, *, until_end: bool) -> Token | None:
         cached = self._cached
-        if cached is None:
+        if cached is None or not cached.lasts():
             return None
-        now = cached.now(time.time(), time.monotonic())
-        return cached.token if now < (cached.ends_at if until_end else cached.renew_at) else None
+        is_asked_for = self._asking.locked() or time.monotonic() < self._ask_again_at
+        return cached.token if is_asked_for or cached.is_fresh() else None
 
     async def _renew(self) -> AccessToken:
         try:
             return await self._ask()
         except Exception as error:
-            kept = self._kept(until_end=True)
-            if kept is None:
+            if self._cached is None or not self._cached.lasts():
                 raise
             self._ask_again_at = time.monotonic() + RENEWAL_INTERVAL
             kind = type(error).__name__  # without its message, which may contain a token
             _logger.warning("the access token cannot be renewed ahead of its end: %s", kind)
-            return kept
+            return self._cached.token
 
     async def _ask(self) -> AccessToken:
         promised: Any = self._function()
@@ -150,10 +144,11 @@ class FunctionTokenSource:
         token: AccessToken = await promised
         self._asks_always = not isinstance(token, Token) or token.expires_at is None
         if isinstance(token, Token):
-            token = _unexpired(token, time.time())
+            cached = CachedToken(token, DEFAULT_LEEWAY, time.time, time.monotonic)
+            if not cached.lasts():
+                raise _expired(token)
             if not self._asks_always:
-                now, monotonic = time.time(), time.monotonic()
-                self._cached = CachedToken(token, DEFAULT_LEEWAY, now, monotonic)
+                self._cached = cached
         return token
 
 
@@ -240,10 +235,8 @@ class _HiddenToken(str):
         return "'**********'"
 
 
-def _unexpired(token: Token, now: float) -> Token:
-    if token.expired(now, leeway=0.0):
-        raise LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
-    return token
+def _expired(token: Token) -> LoginRequiredError:
+    return LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
 
 
 def is_static(source: TokenSource) -> bool:

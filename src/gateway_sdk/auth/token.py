@@ -3,10 +3,10 @@
 import math
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import SecretStr
 
@@ -96,26 +96,40 @@ class Token(NotPickled):
 
 
 class CachedToken:
-    """A token in memory: from `renew_at` it is renewed, from `ends_at` not sent."""
+    """A token in memory, and for how long it is used."""
 
-    # Both in seconds since 1970, infinity if not known. If the time of day is set back, a token
-    # would count as valid for too long. So the time is also measured from the moment at which the
-    # token was received, by a clock that is never set.
+    # If the time of day is set back, a token would count as valid for too long. So the time is also
+    # measured from the moment at which the token was received, by a clock that is never set.
 
-    __slots__ = ("_offset", "ends_at", "renew_at", "token")
+    __slots__ = ("_clock", "_ends_at", "_monotonic", "_offset", "_renew_at", "token")
 
-    def __init__(self, token: Token, leeway: float, now: float, monotonic: float) -> None:
+    def __init__(
+        self,
+        token: Token,
+        leeway: float,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
         self.token: Token = token
-        self.renew_at: float = expiry_less(token, leeway)
-        self.ends_at: float = expiry_less(token, 0.0)
+        self._renew_at: float = expiry_less(token, leeway)
+        self._ends_at: float = expiry_less(token, 0.0)
+        self._clock, self._monotonic = clock, monotonic
+        now = clock()
         # A token of the future: the clock was set back, or is behind that of another machine. It
         # lasts for its lifetime at most.
-        is_of_future = now < token.obtained_at < self.ends_at
-        self._offset = (token.obtained_at if is_of_future else now) - monotonic
+        is_of_future = now < token.obtained_at < self._ends_at
+        self._offset = (token.obtained_at if is_of_future else now) - monotonic()
 
-    def now(self, now: float, monotonic: float) -> float:
-        """Return the later of both clocks, in seconds since 1970."""
-        return max(now, monotonic + self._offset)
+    def is_fresh(self) -> bool:
+        """Return whether it need not be renewed yet."""
+        return self._now() < self._renew_at
+
+    def lasts(self) -> bool:
+        """Return whether it can be sent."""
+        return self._now() < self._ends_at
+
+    def _now(self) -> float:
+        return max(self._clock(), self._monotonic() + self._offset)
 
 
 AccessToken: TypeAlias = str | SecretStr | Token
@@ -165,9 +179,8 @@ def scope_names(scope: str | Iterable[str]) -> frozenset[str]:
 _LAST_MOMENT: Final = 253402300799.0
 
 
-def _moment(name: str, seconds: object) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ConfigurationError("must be a number of seconds since 1970", setting=name)
-    if not 0 <= seconds <= _LAST_MOMENT:  # refuses NaN too
+def _moment(name: str, seconds: Any) -> float:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds <= _LAST_MOMENT:  # refuses NaN too
         raise ConfigurationError("must be seconds since 1970, up to the year 9999", setting=name)
     return float(seconds)

@@ -30,11 +30,7 @@ class TokenKey:
 
     @classmethod
     def of(cls, authorization_url: str, client_id: str, base_url: str) -> "TokenKey":
-        """Return the key for the gateway at a base URL.
-
-        Raises:
-            ConfigurationError: an argument is invalid; the message names it.
-        """
+        """Return the key for a gateway's base URL; ConfigurationError names a wrong argument."""
         parse_url("authorization_url", authorization_url)
         if not isinstance(client_id, str) or not client_id:
             raise ConfigurationError("must be a string, and not empty", setting="client_id")
@@ -62,26 +58,17 @@ class TokenStore(Protocol):
     async def load(self) -> Token | None:
         """Return the token; None if there is none.
 
-        Raises:
-            TokenStoreError: the store cannot be reached, is locked or not private, or has an
-                invalid record.
+        TokenStoreError: the store cannot be reached, is locked or not private, or has an invalid
+        record.
         """
         ...
 
     async def save(self, token: Token) -> None:
-        """Replace the stored token.
-
-        Raises:
-            TokenStoreError: it cannot be stored; the previous one is still stored.
-        """
+        """Replace the stored token; after a TokenStoreError the previous one is still stored."""
         ...
 
     async def delete(self) -> None:
-        """Delete the token, if there is one.
-
-        Raises:
-            TokenStoreError: the store cannot be reached.
-        """
+        """Delete the token, if there is one; TokenStoreError if the store cannot be reached."""
         ...
 
 

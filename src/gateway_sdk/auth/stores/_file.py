@@ -3,8 +3,8 @@
 import asyncio
 import math
 import os
-import secrets
 import stat
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from gateway_sdk._python import safe_repr
-from gateway_sdk.auth.stores._base import (
-    MAX_RECORD,
-    TokenKey,
-    UnusableRecordError,
-    dump,
-    parse,
-)
+from gateway_sdk.auth.stores._base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -28,10 +22,6 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 # No symbolic link is followed; without O_NONBLOCK the opening of a pipe would wait.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-
-_DRAFTS: Final = 10
-"""Drafts that one save may lose to logouts of other processes."""
 
 _WRITTEN_IN: Final = 60.0
 """Seconds: the draft of a process that was killed is older."""
@@ -56,10 +46,7 @@ class PrivateFileStore:
         Args:
             key: What the token is for; the file's name is made from it.
             folder: The file's folder; by default one in the user's folder for program state. It
-                is created with mode 0700.
-
-        Raises:
-            ConfigurationError: this user has no home folder.
+                is created with mode 0700. ConfigurationError if this user has no home folder.
         """
         self.key = key
         try:
@@ -117,29 +104,25 @@ class PrivateFileStore:
             )
 
     def _save(self, token: Token) -> None:
-        record = dump(token, self.key)
+        record, folder = dump(token, self.key), self.path.parent
         try:
-            prepare_folder(self.path.parent)
+            prepare_folder(folder)
             self._remove_drafts(time.time() - _WRITTEN_IN)
-            for _ in range(_DRAFTS - 1):
-                with suppress(FileNotFoundError):  # a logout removed the draft
-                    return self._replace(record)
-            return self._replace(record)
+            # In the same folder, because a file can be replaced only within one file system.
+            descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
+            self._replace(descriptor, Path(name), record)
         except OSError as error:
             raise self._store_error("cannot be written", error) from None
 
-    def _replace(self, record: bytes) -> None:
-        # In the same folder, because a file can be replaced only within one file system.
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+    def _replace(self, descriptor: int, draft: Path, record: bytes) -> None:
         try:
-            with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
+            with os.fdopen(descriptor, "wb") as file:
                 file.write(record)
                 file.flush()
                 os.fsync(file.fileno())
-                if not _HAS_MODES:
-                    file.close()  # Windows cannot replace a file by an open one
+            # Without the draft, a logout came after this token: it is gone.
+            with suppress(FileNotFoundError):
                 _patiently(lambda: draft.replace(self.path))
-            _sync(self.path.parent)
         finally:
             with suppress(OSError):  # it exists only after an error
                 draft.unlink()
@@ -205,12 +188,3 @@ def _patiently(work: Callable[[], T]) -> T:
             return work()
         time.sleep(_PAUSE)
     return work()
-
-
-def _sync(folder: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -19,11 +19,7 @@ class KeyringStore:
     """
 
     def __init__(self, key: TokenKey) -> None:
-        """Set the key of the entry.
-
-        Raises:
-            MissingExtraError: the extra [keyring] is not installed.
-        """
+        """Set the key of the entry; MissingExtraError if the extra [keyring] is not installed."""
         with needing_extra("keyring", "the keyring"):
             import keyring  # noqa: PLC0415 - it takes as long as httpx
         self.key = key

@@ -16,8 +16,6 @@ from gateway_sdk.errors import ConfigurationError, TokenStoreError
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-_PORT: Final = 6379
-
 _TIMEOUT: Final = 5.0
 """Seconds to connect, and for each reply: Redis usually replies in milliseconds."""
 
@@ -102,7 +100,7 @@ def _checked_place(url: str) -> str:
         raise ConfigurationError("the URL of Redis must be a string")
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "localhost", parts.port or _PORT
+        host, port = parts.hostname or "localhost", parts.port or 6379
     except ValueError:
         raise ConfigurationError("the URL of Redis is invalid") from None
     options = _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS

@@ -15,10 +15,14 @@ from gateway_sdk.auth import (
     ImplicitFlow,
     PasteFromTerminal,
     Token,
-    _kept_ports,
     login as log_in,
 )
-from gateway_sdk.auth._receiver import can_listen
+from gateway_sdk.auth._receiver import (
+    KEPT_SECONDS,
+    can_listen,
+    is_a_port_kept,
+    wait_for_kept_ports,
+)
 from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.config import (
     OPTIONS,
@@ -56,7 +60,7 @@ LOGGED_OUT: Final = (
 )
 CLOSE_THE_TAB: Final = (
     "Close its tab in the browser now. Until you press Ctrl-C, but for "
-    f"{_kept_ports.SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
+    f"{KEPT_SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
     "that no other program gets a token that comes late."
 )
 TRIAL_LIFE: Final = 60.0
@@ -121,10 +125,10 @@ def _port_kept() -> Generator[None]:
     try:
         yield
     except (GatewayError, KeyboardInterrupt) as error:
-        if _kept_ports.is_any_kept():
+        if is_a_port_kept():
             with suppress(KeyboardInterrupt):
                 say(f"The login has ended{f': {error}' if str(error) else ''}.\n{CLOSE_THE_TAB}")
-                _kept_ports.wait()
+                wait_for_kept_ports()
         raise
 
 
