@@ -11,9 +11,11 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    ConfigurationError,
     ConflictError,
     ConnectionFailedError,
     GatewaySession,
+    GatewayTransport,
     Outcome,
     ReplyLostError,
     SessionStateError,
@@ -56,8 +58,6 @@ def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
 
 
 def answering(library: Any, seen: list[Any], **reply: Any) -> Any:
-    """Make a transport that keeps the requests."""
-
     async def answer(request: Any) -> Any:
         await request.aread()
         seen.append(request)
@@ -84,7 +84,6 @@ async def test_every_operation_goes_through_it(library: Any, name: str, way: str
 
 
 async def test_a_stream_is_sent_piece_by_piece(library: Any) -> None:
-    """Content without a length goes in chunks."""
     seen: list[Any] = []
 
     async def content() -> AsyncIterator[bytes]:
@@ -194,3 +193,21 @@ async def test_its_client_is_never_closed(library: Any) -> None:
     with pytest.raises(SessionStateError):
         await CALLS["order_history"](session(http_client=client))
     assert len(seen) == 1
+
+
+async def test_our_transport_is_one_of_httpx(library: Any) -> None:
+    """A client of httpx2 takes no reply of it; that is said before anything is sent."""
+    server = Server()
+    async with (
+        raw_server(server.handle) as url,
+        library.AsyncClient(transport=GatewayTransport()) as client,
+    ):
+        calling = CALLS["create_customer"](session(url, http_client=client))
+        if library is httpx:
+            assert await calling == {}
+            return
+        with pytest.raises(ConfigurationError, match=r"not of httpx2") as caught:
+            await calling
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert server.requests == []

@@ -12,9 +12,18 @@ from gateway_sdk import (
     GatewaySession,
     Outcome,
 )
+from tests.support import proxies
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority, Papers
-from tests.support.proxies import BASIC, CREDENTIALS, HOST, Gateway, Proxy, behind_a_proxy
+from tests.support.proxies import (
+    BASIC,
+    CREDENTIALS,
+    ESTABLISHED,
+    HOST,
+    Gateway,
+    Proxy,
+    behind_a_proxy,
+)
 from tests.support.raw_server import serving
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -44,6 +53,28 @@ async def test_a_call_goes_through_a_tunnel(
         assert request.startswith(b"DELETE /wallet/1.0.0/w-1/orders/o-1 HTTP/1.1\r\n")
         assert b"Authorization: Bearer token-1\r\n" in request
         assert b"proxy" not in request.lower()
+
+
+LENIENT = {
+    "bare LF": ESTABLISHED.replace(b"\r", b""),
+    "a length": ESTABLISHED.replace(b"\r\n\r\n", b"\r\nContent-Length: 0\r\n\r\n"),
+    "a length and chunks": ESTABLISHED.replace(
+        b"\r\n\r\n", b"\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("established", LENIENT.values(), ids=LENIENT)
+async def test_the_answer_to_connect_may_be_odd(
+    monkeypatch: pytest.MonkeyPatch, authority: Authority, established: bytes
+) -> None:
+    """It has no body, and nothing else is read by its rules (RFC 9110, 9.3.6)."""
+    monkeypatch.setattr(proxies, "ESTABLISHED", established)
+    async with (
+        behind_a_proxy(authority) as place,
+        place.session(verify=authority.path) as session,
+    ):
+        assert await CALLS["create_customer"](session) == {}
 
 
 @pytest.mark.parametrize("path", ["", "/api"])
@@ -95,7 +126,6 @@ async def test_a_given_proxy_is_for_this_machine_too(authority: Authority) -> No
 
 
 def session(proxy: str, papers: Papers, **options: Any) -> GatewaySession:
-    """Make a session that trusts the authority of the papers, over a proxy."""
     given = {"access_token": "t", "tenant_id": "acme", "verify": papers.authority.path, **options}
     return GatewaySession(**{"base_url": "https://gateway.test", "proxy": proxy, **given})
 

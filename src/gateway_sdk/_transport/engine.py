@@ -27,16 +27,15 @@ class Engine:
         self,
         url: httpx.URL,
         max_connections: int,
-        ssl_context: ssl.SSLContext,
+        load_tls: Callable[[], ssl.SSLContext] | None,  # if TLS is spoken on the way
         *,
         proxy: httpx.Proxy | None = None,
         limiter: Limiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        ssl_context.set_alpn_protocols(["http/1.1"])
         self._admission = Admission(max_connections, limiter)
         self._pool = Pool(clock)
-        self._route = Route(url, ssl_context, proxy, self._pool)
+        self._route = Route(url, load_tls, proxy, self._pool)
         self._forwards = forwards(proxy, url)
         self._credentials = credentials_of(proxy)
         self._mocked: httpx.AsyncHTTPTransport | None = None
@@ -74,9 +73,9 @@ class Engine:
 
     async def _exchange_by_httpx(self, request: Request) -> RawReply:
         """Send through httpx, whose network a test has replaced."""
+        tls = await self._route.tls()
         if self._mocked is None:
-            route = self._route
-            self._mocked = httpx.AsyncHTTPTransport(verify=route.ssl_context, proxy=route.proxy)
+            self._mocked = httpx.AsyncHTTPTransport(verify=tls, proxy=self._route.proxy)
         transmission = request.transmission
         transmission.end_turn()
         transmission.sent = True
@@ -88,6 +87,9 @@ class Engine:
         stream = cast("httpx.AsyncByteStream", reply.stream)
         reply.stream = _MockedBody(stream, self._admission.leave)
         return reply
+
+    async def prepare(self) -> None:
+        await self._route.tls()
 
     async def aclose(self) -> None:
         await self._pool.aclose()

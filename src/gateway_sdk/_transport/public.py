@@ -1,6 +1,5 @@
 """What users give and get: settings of connections, and the transport that they make."""
 
-import asyncio
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -134,18 +133,26 @@ class EngineConfig:
 
 
 def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
-    """Make an engine; certificate authorities are loaded for https only: that takes 30 ms."""
+    """Make an engine, which loads certificate authorities only if it speaks TLS."""
     # Here: a program that makes no call does not load what opens connections.
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
     from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415
 
     proxy = proxy_for(url, config.proxy, trust_env=config.trust_env)
-    if proxy is not None and proxy.url.scheme == "https":
-        proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
-    tls = url.scheme == "https"
-    context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    limiter = limiter_of(config.rate_limit)
-    return Engine(url, config.max_connections, context, proxy=proxy, limiter=limiter)
+    is_secure = proxy is not None and proxy.url.scheme == "https"
+
+    def load_tls() -> ssl.SSLContext:
+        if proxy is not None and is_secure:
+            proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
+        return _ssl_context(config)
+
+    return Engine(
+        url,
+        config.max_connections,
+        load_tls if is_secure or url.scheme == "https" else None,
+        proxy=proxy,
+        limiter=limiter_of(config.rate_limit),
+    )
 
 
 def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
@@ -159,6 +166,7 @@ def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
         except (OSError, ValueError):
             # Without the cause, whose text may hold the path of a key, or part of its password.
             raise ConfigurationError("cert names no readable certificate and key") from None
+    context.set_alpn_protocols(["http/1.1"])
     return context
 
 
@@ -229,15 +237,13 @@ class GatewayTransport(httpx.AsyncBaseTransport):
                 transmission.failed_unsent, transmission.sent = error, True
             raise
 
-    async def _exchange(self, request: httpx.Request, own: Transmission) -> RawReply:
+    async def _exchange(self, request: Any, own: Transmission) -> RawReply:
+        if not isinstance(request, httpx.Request):
+            raise ConfigurationError("a GatewayTransport is for clients of httpx, not of httpx2")
         origin = origin_of(request.url)
         engine = self._engines.get(origin)
         if engine is None:
-            try:  # in a thread: to load the authorities takes 30 ms
-                made = await asyncio.to_thread(make_engine, self._config, request.url)
-            except RuntimeError:  # no thread can be started
-                made = make_engine(self._config, request.url)
-            engine = self._engines.setdefault(origin, made)
+            engine = self._engines[origin] = make_engine(self._config, request.url)
         return await engine.exchange(request_of(request, own))
 
     async def aclose(self) -> None:
