@@ -68,8 +68,6 @@ async def test_a_model_without_its_secret_is_sent(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_stream_need_not_be_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anything that can be iterated over asynchronously is a stream."""
-
     class Pieces:
         def __init__(self) -> None:
             self.left = [b"b", b"a"]
@@ -94,7 +92,6 @@ class Measuring(httpx.AsyncBaseTransport):
         self.sizes: list[int] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Note how long the pieces of the body are."""
         body = cast("httpx.AsyncByteStream", request.stream)
         self.sizes += [len(piece) async for piece in body]
         return DONE
@@ -142,7 +139,6 @@ async def test_content_that_never_waits_leaves_turns_to_others(
 
 
 async def drain(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Take in all that comes and never answer."""
     while await reader.read(CHUNK):
         pass
 

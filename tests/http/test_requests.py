@@ -156,8 +156,6 @@ def sent() -> list[httpx.Request]:
 
 @pytest.fixture
 def recording(sent: list[httpx.Request]) -> Callable[..., GatewaySession]:
-    """Provide the maker of sessions whose requests are kept and answered with an empty list."""
-
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request)
         return httpx.Response(200, json=[])
@@ -171,7 +169,6 @@ def recording(sent: list[httpx.Request]) -> Callable[..., GatewaySession]:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 async def test_exact_bytes_on_a_socket(operation: operations.Operation[Any]) -> None:
-    """What a server reads from its socket is that request, byte by byte."""
     wanted = EXACT[operation.name]
     received = []
 
@@ -197,7 +194,6 @@ async def test_exact_bytes_on_a_socket(operation: operations.Operation[Any]) -> 
 
 
 def test_table_of_operations_is_the_interfaces() -> None:
-    """The twelve rows have the interface's order, methods and paths, none more and none less."""
     assert [(row.method, row.path) for row in OPERATIONS] == [
         (row.method, row.path) for row in interface_table.OPERATIONS
     ]
@@ -215,7 +211,6 @@ def test_table_of_operations_is_the_interfaces() -> None:
     ids=lambda row: row.name,
 )
 def test_operation_is_its_row(ours: operations.Operation[Any], row: Row) -> None:
-    """An operation takes the body and promises the reply of its row."""
     assert ours.repeatability is row.repeatability
     if row.number != 11:  # an undocumented body may be given, and none is sent by default
         assert ours.content is {
@@ -241,7 +236,6 @@ async def test_which_headers_go_where(
     recording: Callable[..., GatewaySession],
     sent: list[httpx.Request],
 ) -> None:
-    """TenantId and token go to the operations of the interface, and to no other, if configured."""
     gateway = recording(tenant_id=tenant_id, token_header=token)
     if row.tenant_id == "required" and tenant_id is None:
         with pytest.raises(InvalidArgumentError, match="tenant_id is missing"):
@@ -321,7 +315,6 @@ async def test_bodies_of_any_type(
     recording: Callable[..., GatewaySession],
     sent: list[httpx.Request],
 ) -> None:
-    """Content goes out as what it is, with the media type that follows from it."""
     gateway = recording()
     calls: dict[str, Callable[..., Awaitable[Any]]] = {
         "change_document_status": lambda *given: gateway.aml.change_document_status("d", *given),
@@ -358,7 +351,6 @@ async def test_revisions_in_all_their_forms(
     recording: Callable[..., GatewaySession],
     sent: list[httpx.Request],
 ) -> None:
-    """Revisions may be a mapping or any iterable of entries; their order is kept."""
     await recording().customer.revise_customer("c", revisions)
 
     assert json.loads(sent[0].content) == {"revisions": entries}
@@ -378,7 +370,6 @@ async def test_revisions_in_all_their_forms(
 async def test_symbols_in_all_their_forms(
     symbols: Any, wire: str, recording: Callable[..., GatewaySession], sent: list[httpx.Request]
 ) -> None:
-    """A string of symbols is sent untouched, an iterable of codes joined by commas."""
     await recording().currency.exchange_rate_series("EUR", symbols, " x", "")
 
     assert json.loads(sent[0].content) == {
@@ -437,7 +428,6 @@ async def test_view_has_its_own_headers(
 async def test_views_of_views_add_up(
     recording: Callable[..., GatewaySession], sent: list[httpx.Request]
 ) -> None:
-    """A view of a view inherits from that view, and what was removed stays removed."""
     view = recording(tenant_id="acme").with_options(tenant_id=None, headers={"X": "1"})
 
     await view.with_options(headers={"Y": "2"}).wallet.order_history(1, 1)
@@ -450,7 +440,6 @@ async def test_views_of_views_add_up(
 async def test_headers_of_the_caller_are_copied(
     recording: Callable[..., GatewaySession], sent: list[httpx.Request]
 ) -> None:
-    """Changing the mapping that was given afterwards changes no request."""
     given = {"X": "1"}
     gateway = recording(headers=given)
     given["X"] = "2"
@@ -467,7 +456,6 @@ LONG = json.dumps({"text": "ä" * 64 * CHUNK}, ensure_ascii=False, separators=("
 
 
 async def test_long_json_arrives_whole() -> None:
-    """JSON of any length is sent, and can be sent again."""
     received: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -79,12 +79,10 @@ async def disturb_under_load(
 
 
 def ended(witness: Witness) -> int:
-    """Return how many calls have ended."""
     return sum(record.outcome is not None for record in witness.records)
 
 
 def lost(witness: Witness) -> int:
-    """Return how many attempts ended without a reply."""
     return sum(
         attempt.outcome is Outcome.UNKNOWN
         for record in witness.records
@@ -141,6 +139,5 @@ def _should_have_succeeded(record: Record) -> bool:
 
 
 def _told(record: Record) -> str:
-    """Say what kind of call it was, and what its session said of it."""
     outcome = record.outcome.name if record.outcome is not None else "no outcome"
     return f"{REPEATABILITY[record.operation].value}: {outcome if record.error else 'succeeded'}"

@@ -32,11 +32,7 @@ def find(name: str) -> str:
 
 
 class Program:
-    """A server that runs in the foreground, in a process group of its own.
-
-    Attributes:
-        port: Where it listens.
-    """
+    """A server that runs in the foreground, in a process group of its own."""
 
     def __init__(
         self, command: list[str], port: int, folder: Path, environment: Mapping[str, str]
@@ -49,7 +45,6 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """The number of the process that was started."""
         assert self._process is not None
         return self._process.pid
 

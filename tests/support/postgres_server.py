@@ -32,13 +32,9 @@ _PATIENCE: Final = 60.0
 
 
 class PostgresServer:
-    """A server with its files in a folder of its own; it writes to the disk as for users.
+    """A server with its files in a folder of its own; it writes to the disk as for users."""
 
-    Attributes:
-        port: Where it listens on 127.0.0.1.
-        role: The name of its only role, which may do everything. The password is `CANARY`.
-    """
-
+    # The name of its only role, which may do everything. The password is `CANARY`.
     role: Final = "fleet"
 
     def __init__(self) -> None:
@@ -49,7 +45,7 @@ class PostgresServer:
             nobody = pwd.getpwnam("nobody")
             os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
             self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()}
-        self.port = free_port()
+        self.port = free_port()  # where it listens on 127.0.0.1
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
 
@@ -115,7 +111,6 @@ class PostgresServer:
         return True
 
     def kill(self) -> None:
-        """End it without a warning, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -126,7 +121,6 @@ class PostgresServer:
             self.start()
 
     def remove(self) -> None:
-        """End it and delete its files."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 

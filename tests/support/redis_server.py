@@ -20,13 +20,10 @@ NEEDS_REDIS: Final = pytest.mark.skipif(
 
 
 class RedisServer:
-    """A redis-server that keeps its files in a folder, and listens at a socket in it.
-
-    Attributes:
-        url: Its address on this machine, without a password.
-    """
+    """A redis-server that keeps its files in a folder, and listens at a socket in it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
+        # Its address on this machine, without a password.
         self.url = f"unix://{folder / 'redis.sock'}"
         self._command = [
             PROGRAM or "redis-server",
@@ -53,7 +50,6 @@ class RedisServer:
         raise RuntimeError("redis-server did not start: " + "".join(said))
 
     def kill(self) -> None:
-        """End it without a warning, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()

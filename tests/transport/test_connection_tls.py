@@ -19,16 +19,12 @@ HOST: Final = "127.0.0.1"
 
 
 class Layer:
-    """The server's side of one layer of TLS."""
-
     def __init__(self, context: ssl.SSLContext) -> None:
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
 
 class Peer:
-    """A server that speaks TLS in any number of layers."""
-
     def __init__(self, end: socket.socket) -> None:
         self.end = end
         self.layers: list[Layer] = []
@@ -51,7 +47,6 @@ class Peer:
             await self.raw(self.wrap(layer.outgoing.read(), self.layers[:-1]))
 
     async def receive(self) -> bytes:
-        """Receive something through all layers."""
         while True:
             data = await asyncio.get_running_loop().sock_recv(self.end, 65536)
             if not data:
@@ -85,21 +80,17 @@ class Peer:
 
 
 class Papers(NamedTuple):
-    """The contexts of both sides."""
-
     server: ssl.SSLContext
     client: ssl.SSLContext
 
 
 @pytest.fixture(scope="module")
 def papers(authority: Authority) -> Papers:
-    """Certificates that both sides agree on."""
     return Papers(authority.server(HOST), authority.client())
 
 
 @asynccontextmanager
 async def secured(papers: Papers, layers: int = 1) -> AsyncIterator[tuple[Connection, Peer]]:
-    """Open a connection with so many layers of TLS to a server of the test's own."""
     with socket.create_server((HOST, 0)) as listener:
         connection = await Dialler(HOST, listener.getsockname()[1]).connect()
         end, _ = listener.accept()

@@ -103,7 +103,6 @@ async def test_a_silent_address_is_overtaken(names: Names, monkeypatch: pytest.M
 async def test_a_slow_address_is_waited_for_when_all_others_failed(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nothing else left to try."""
     monkeypatch.setattr(dialling, "DELAY", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -198,8 +197,6 @@ async def test_a_cancelled_connect_leaves_no_socket(
 
 
 class Server:
-    """A name server that answers when it is told to."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = 0
         self.answers = threading.Event()

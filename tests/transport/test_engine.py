@@ -22,7 +22,6 @@ from tests.support.raw_server import OK, Server, raw_server
 
 
 async def test_waiting_for_a_slot_ends_with_the_pool_time_out() -> None:
-    """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
     transmission = Transmission(sent=False)
     server = Server(OK[:-1])
     async with engine_at(server.handle) as engine:
@@ -37,8 +36,6 @@ async def test_waiting_for_a_slot_ends_with_the_pool_time_out() -> None:
 
 
 class Clock:
-    """Shows the time that a test says."""
-
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -47,7 +44,6 @@ class Clock:
 
 
 async def test_old_idle_connections_are_not_used() -> None:
-    """A connection that was idle for longer than load balancers allow is let go."""
     clock, server = Clock(), Server()
     async with engine_at(server.handle, clock=clock) as engine:
         for passed in (0.0, KEEPALIVE_EXPIRY - 1, KEEPALIVE_EXPIRY + 1):
@@ -84,7 +80,6 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
 
 
 async def test_closing_cuts_what_is_open() -> None:
-    """Idle or used: both ends are closed when it returns."""
     server = Server(OK[:-1])
     async with engine_at(server.handle) as engine:
         response = await engine.send()
@@ -122,7 +117,6 @@ async def test_closing_ends_the_thread_of_look_ups(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
 async def test_a_host_that_cannot_be(host: str) -> None:
-    """A name that cannot be looked up is no connection, whatever the system says."""
     engine = Engine(f"http://{host.replace(' ', '-' * 70)}")
     with pytest.raises(httpx.ConnectError):
         await engine.send()

@@ -47,8 +47,6 @@ def answering(seen: list[httpx.Request], **reply: Any) -> Callable[[httpx.Reques
 
 
 async def test_asgi_transport() -> None:
-    """An app of the user's own can stand in for the gateway."""
-
     async def list_data(request: Request) -> JSONResponse:
         assert await request.body() == b""
         return JSONResponse([{**COUNTRY, "currency": request.headers["authorization"]}])
@@ -64,8 +62,6 @@ async def test_asgi_transport() -> None:
 
 
 class Closing(httpx.MockTransport):
-    """Counts how often it was closed."""
-
     closed = 0
 
     async def aclose(self) -> None:

@@ -37,7 +37,6 @@ LISTED: Final = OK.replace(b"{}", b"[]")
 
 
 def session(url: str = URL, **options: Any) -> GatewaySession:
-    """Make a session with the defaults, but for a single attempt."""
     return GatewaySession(url, access_token="t", tenant_id="acme", **{"retry": None, **options})
 
 
@@ -77,7 +76,6 @@ def instrumented(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 async def test_pytest_httpx(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> None:
-    """Its fixture answers a default session."""
     httpx_mock.add_response(url=LIST, json=[COUNTRY])
 
     async with session() as gateway:

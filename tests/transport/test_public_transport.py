@@ -32,7 +32,6 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
 
 
 async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read a request, and close without a reply."""
     await read_request(reader)
     writer.close()
 
@@ -77,7 +76,6 @@ async def test_what_was_sent_and_lost_is_unknown(operation: str) -> None:
 
 
 async def test_replies_come_as_they_do_without_a_client() -> None:
-    """Connections are kept between calls; other requests of the client share them."""
     transport, server = GatewayTransport(), Server()
     async with raw_server(server.handle) as url, httpx.AsyncClient(transport=transport) as client:
         gateway = session(url, client)
@@ -91,7 +89,6 @@ async def test_replies_come_as_they_do_without_a_client() -> None:
 
 
 async def test_each_origin_has_its_own_connections() -> None:
-    """Nothing goes over a connection to another server."""
     servers = Server(), Server()
     async with (
         raw_server(servers[0].handle) as one,

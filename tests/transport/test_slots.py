@@ -13,7 +13,6 @@ class Gate(Admission):
     """Admission without a rate limit."""
 
     async def pass_in(self, seconds: float | None = None) -> None:
-        """Take a slot, now or when one becomes free."""
         await self.enter(seconds, Transmission(sent=False))
 
 
@@ -33,7 +32,6 @@ async def test_a_free_gate_is_passed_without_waiting() -> None:
 
 
 async def test_waiters_are_let_in_first_come_first_served() -> None:
-    """Slots go to the callers in the order in which they came."""
     gate = Gate(1)
     order: list[int] = []
 
@@ -70,7 +68,6 @@ async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
 
 
 async def test_a_slot_handed_to_a_caller_being_cancelled_is_passed_on() -> None:
-    """A caller that is cancelled in the turn in which it got its slot passes the slot on."""
     gate = Gate(1)
     await gate.pass_in()
     waiting = asyncio.create_task(gate.pass_in())

@@ -137,7 +137,6 @@ def debugging() -> asyncio.AbstractEventLoop:
 
 
 def eager() -> asyncio.AbstractEventLoop:
-    """Make an event loop whose tasks begin at once."""
     loop = asyncio.new_event_loop()
     loop.set_task_factory(EAGER)
     return loop
@@ -157,7 +156,6 @@ LOOPS: Final = [debugging, on_uvloop, *([eager] if EAGER else [])]
 def test_what_is_said_is_what_came_on_every_loop(
     loop: Callable[[], asyncio.AbstractEventLoop], name: str, operation: str
 ) -> None:
-    """The table of failures holds whatever runs it."""
     step = STEPS[name]
 
     async def scenario() -> None:
@@ -180,7 +178,6 @@ NOWHERE = {
 
 @pytest.fixture
 def closed_port() -> Iterator[str]:
-    """The address of a port that is taken, and where nobody listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"

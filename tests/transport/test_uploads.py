@@ -78,7 +78,6 @@ async def test_an_upload_that_is_given_up_is_cut(how: str, piece: int) -> None:
 
 
 async def test_a_server_that_does_not_read_ends_with_the_write_time_out() -> None:
-    """The time-out for writing is kept, and it is none of reading."""
     pieces, server = Pieces(), Greedy()
     async with engine_at(server.handle) as engine:
         with pytest.raises(httpx.WriteTimeout):
@@ -168,7 +167,6 @@ async def test_content_of_another_length_is_an_error(given: int, declared: int) 
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\rb", "a\0b"])
 async def test_a_header_cannot_end_the_head(value: str) -> None:
-    """Nothing is sent of a request with a line break in a header."""
     transmission, server = Transmission(sent=False), Greedy()
     async with engine_at(server.handle) as engine:
         with pytest.raises(httpx.LocalProtocolError):
@@ -289,18 +287,12 @@ REFUSED: Final = OK.replace(b"200 OK", b"413 -")
 
 
 class Stalled:
-    """Gives one piece, and then nothing.
-
-    Attributes:
-        waits: Set as soon as the second piece is waited for.
-        ended: Whether that wait was ended.
-        again: Given after the wait was ended, in spite of that, if not empty.
-    """
+    """Gives one piece, and then nothing."""
 
     def __init__(self, again: bytes = b"") -> None:
-        self.waits = asyncio.Event()
-        self.ended = False
-        self.again = again
+        self.waits = asyncio.Event()  # set as soon as the second piece is waited for
+        self.ended = False  # whether that wait was ended
+        self.again = again  # given after the wait was ended, in spite of that, if not empty
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield b"the first piece"

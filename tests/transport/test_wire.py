@@ -119,7 +119,6 @@ async def test_a_value_is_sent_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 async def test_nothing_adds_a_header(method: str) -> None:
-    """A request goes out with the headers that it was given, and with no other."""
     heads: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

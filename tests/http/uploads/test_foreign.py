@@ -38,7 +38,6 @@ class Repeating(httpx.AsyncBaseTransport):
         self.bodies: list[bytes] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Take the body in twice."""
         for _ in range(2):
             body = cast("httpx.AsyncByteStream", request.stream)
             self.bodies.append(b"".join([piece async for piece in body]))
@@ -65,7 +64,6 @@ class Early(httpx.AsyncBaseTransport):
         self.sending: asyncio.Task[Any] | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Begin to take the body in, and answer."""
         body = aiter(cast("httpx.AsyncByteStream", request.stream))
         await anext(body)
         self.sending = asyncio.create_task(cast("Any", anext(body)))
@@ -102,7 +100,6 @@ class Keeping(httpx.AsyncBaseTransport):
         self.pieces: list[object] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Take the body in, with some time between its pieces."""
         async for piece in cast("httpx.AsyncByteStream", request.stream):
             self.pieces.append(piece)
             await asyncio.sleep(0)
@@ -131,10 +128,7 @@ async def test_a_piece_stays_what_it_was_however_short_the_reads_are(
 
 
 class Impatient(httpx.AsyncBaseTransport):
-    """Answers after the first piece of a body."""
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Take one piece in, leave threads some time, and answer."""
         await anext(aiter(cast("httpx.AsyncByteStream", request.stream)))
         for _ in range(100):
             await asyncio.to_thread(lambda: None)

@@ -79,21 +79,14 @@ async def test_an_upload_that_is_cut_leaves_nothing_open(
 
 
 class Hanging(io.BytesIO):
-    """A file whose reads wait until a test lets them, as on a disk that is gone.
-
-    Attributes:
-        reading: Set when a read has begun.
-        go_on: For the test to set.
-        under_way: How many reads there are now.
-        reads: How many there were, those of nothing not counted.
-    """
+    """A file whose reads wait until a test lets them, as on a disk that is gone."""
 
     def __init__(self, content: bytes, *, at_first_look: bool = False) -> None:
         super().__init__(content)
         self.reading = threading.Event()
         self.go_on = threading.Event()
-        self.under_way = 0
-        self.reads = 0
+        self.under_way = 0  # how many reads there are now
+        self.reads = 0  # how many there were, those of nothing not counted
         self._at_first_look = at_first_look
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -254,8 +247,6 @@ async def test_a_file_that_was_not_looked_at_in_time_is_not_looked_at(
 
 
 class Noting(io.BytesIO):
-    """A file that notes in which threads it is looked at."""
-
     seen: ClassVar[set[str]] = set()
 
     def readable(self) -> bool:
@@ -274,8 +265,6 @@ async def test_many_calls_look_at_their_files_in_few_threads() -> None:
 
 
 class Pieces:
-    """A generator's pieces, with a note of where it was closed."""
-
     def __init__(self, count: int) -> None:
         self.closed_in: list[str] = []
         self._count = count
@@ -320,7 +309,6 @@ async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:
 
 
 async def test_no_more_than_a_batch_is_read_ahead() -> None:
-    """While a batch is sent the next one is read, and not the one after that."""
     taken: list[int] = []
     two_batches = threading.Event()
 
