@@ -44,25 +44,22 @@ class Shared(Generic[T]):
         self._answer: asyncio.Future[T] | None = None
 
     async def get(self) -> T:
-        answer = self._answer or self._ask()
+        if self._answer is None:
+            loop = asyncio.get_running_loop()
+            self._answer = loop.run_in_executor(self._executor, self._function)
+            self._answer.add_done_callback(self._keep)
+        answer = self._answer
         await asyncio.wait([answer])  # it goes on if this caller is cancelled
         error = answer.exception()
         if error is not None:
             raise copy(error) from error.__cause__  # its own, because other callers get it too
         return answer.result()
 
-    def _ask(self) -> asyncio.Future[T]:
-        loop = asyncio.get_running_loop()
-
-        def answered(answer: asyncio.Future[T]) -> None:
-            if answer.cancelled() or answer.exception() is not None:
-                self.drop(answer)
-            elif self._kept is not None:
-                loop.call_later(self._kept, self.drop, answer)
-
-        self._answer = answer = loop.run_in_executor(self._executor, self._function)
-        answer.add_done_callback(answered)
-        return answer
+    def _keep(self, answer: asyncio.Future[T]) -> None:
+        if answer.cancelled() or answer.exception() is not None:
+            self.drop(answer)
+        elif self._kept is not None:
+            asyncio.get_running_loop().call_later(self._kept, self.drop, answer)
 
     def drop(self, answer: asyncio.Future[T] | None = None) -> None:
         """Ask again next time, unless there is another answer by now."""
