@@ -1,11 +1,11 @@
 """Who has replaced the network of httpx: a test's mock is sent through, a tracer is not.
 
-A session with no setting does the right thing with every tool; respx: see test_interception.
+A session with no setting does the right thing with every tool.
 """
 
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -98,6 +98,38 @@ async def test_vcrpy_records_and_plays(tmp_path: Path, by_engine: list[bytes]) -
 
     assert tape.play_count == 1
     assert not by_engine
+
+
+async def test_respx_sees_a_stream() -> None:
+    """A document in pieces needs no connection."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a document "
+        yield b"in pieces"
+
+    async with respx.mock(base_url=URL, assert_all_called=True) as router, session() as gateway:
+        route = router.post("/aml/1.0.0/document/upload").respond(json={})
+        await gateway.aml.upload_document(pieces())
+
+    assert route.calls.last.request.content == b"a document in pieces"
+
+
+async def test_respx_mocker_of_httpx_sees_the_own_client_alone() -> None:
+    """Respx's other mocker patches httpx.AsyncClient: it sees that, and not our engine."""
+    async with respx.mock(using="httpx", assert_all_called=True) as router:
+        router.post(LIST).respond(json=[COUNTRY])
+        async with httpx.AsyncClient() as client:
+            assert len(await session(http_client=client).country_data.list_countries()) == 1
+        async with session("http://127.0.0.1:1") as gateway:
+            with pytest.raises(ConnectionFailedError):
+                await gateway.country_data.list_countries()
+
+
+async def test_respx_lets_nothing_past() -> None:
+    """A request without a route does not reach the network: respx says so."""
+    async with respx.mock(), session() as gateway:
+        with pytest.raises(AssertionError, match="not mocked"):
+            await gateway.country_data.list_countries()
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,6 @@ def be_busy(seconds: float) -> None:
 
 
 @in_virtual_time
-async def test_a_free_limiter_is_passed_without_waiting() -> None:
-    coroutine = RateLimiter(RateLimit(1)).enter()
-    with pytest.raises(StopIteration):
-        coroutine.send(None)
-
-
-@in_virtual_time
 async def test_nobody_overtakes_those_who_wait() -> None:
     """Who comes when there is room again, before the others have been let through, queues."""
     callers = Callers(RateLimit(1, 1.0))
@@ -171,12 +164,3 @@ async def test_the_limit_is_exact(
 def test_a_limit_that_is_none(given: tuple[object, ...], named: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{named} must be"):
         RateLimit(*given)  # type: ignore[arg-type]  # that is the point
-
-
-@in_virtual_time
-async def test_repr_shows_the_limit_and_the_queue() -> None:
-    callers = Callers(RateLimit(1, 2.0))
-    tasks = [await callers.come(number) for number in range(3)]
-
-    assert repr(callers.limiter) == ("<RateLimiter RateLimit(requests=1, seconds=2.0), 2 waiting>")
-    await asyncio.gather(*tasks)
