@@ -18,6 +18,7 @@ from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import Renewing
 from tests.support.engines import IDLE, Engine, body_of, engine_at
+from tests.support.logins import Clock
 from tests.support.raw_server import OK, Server, raw_server
 
 
@@ -35,16 +36,8 @@ async def test_waiting_for_a_slot_ends_with_the_pool_time_out() -> None:
     assert not transmission.sent
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_old_idle_connections_are_not_used() -> None:
-    clock, server = Clock(), Server()
+    clock, server = Clock(0.0), Server()
     async with engine_at(server.handle, clock=clock) as engine:
         for passed in (0.0, KEEPALIVE_EXPIRY - 1, KEEPALIVE_EXPIRY + 1):
             clock.now += passed
@@ -55,7 +48,7 @@ async def test_old_idle_connections_are_not_used() -> None:
 
 async def test_old_idle_connections_are_cut_without_another_call() -> None:
     """The engine looks from time to time; a younger one stays, and is looked at later."""
-    clock, server = Clock(), Server(OK[:-1])
+    clock, server = Clock(0.0), Server(OK[:-1])
     async with engine_at(server.handle, clock=clock) as engine:
         held = [await engine.send() for _ in range(2)]
         for half, response in enumerate(held):

@@ -109,27 +109,20 @@ async def test_an_early_success_is_followed_by_the_rest_of_the_content() -> None
     assert received[0] == LARGE
 
 
-async def test_an_early_success_stands_when_the_server_takes_no_more() -> None:
-    """The time-out for writing ends the sending, and the reply is the answer."""
-    pieces, server = Pieces(), Greedy(EARLY_SUCCESS)
-    async with engine_at(server.handle) as engine:
-        response = await engine.send("PUT", content=aiter(pieces), write=0.05)
-        assert response.status_code == 202
-        assert await body_of(response) == b"{}"
-        assert "0 idle" in repr(engine)
+async def answer_and_hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(EARLY_SUCCESS)
+    await writer.drain()
+    writer.close()
 
 
-async def test_a_server_may_hang_up_behind_its_early_success() -> None:
-    """It wants no more, and the reply is the answer."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(EARLY_SUCCESS)
-        await writer.drain()
-        writer.close()
-
+@pytest.mark.parametrize(
+    "handle", [Greedy(EARLY_SUCCESS).handle, answer_and_hang_up], ids=["silent", "hangs up"]
+)
+async def test_an_early_success_stands_when_the_server_takes_no_more(handle: Any) -> None:
+    """The time-out for writing or the end ends the sending, and the reply is the answer."""
     async with engine_at(handle) as engine:
-        response = await engine.send("PUT", content=aiter(Pieces()))
+        response = await engine.send("PUT", content=aiter(Pieces()), write=0.05)
         assert response.status_code == 202
         assert await body_of(response) == b"{}"
         assert "0 idle" in repr(engine)
