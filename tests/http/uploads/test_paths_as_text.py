@@ -149,7 +149,7 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
         asked.append((text, threading.current_thread()))
         return False
 
-    monkeypatch.setattr("gateway_sdk._content.body.names_file", look)
+    monkeypatch.setattr("gateway_sdk._content.files.names_file", look)
     gateway, _ = _session()
 
     await gateway.aml.upload_document("passport")
