@@ -109,28 +109,6 @@ def test_nobody_is_asked_for_the_password_of_a_key(papers: Papers) -> None:
     assert "pass phrase" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "cert",
-    [
-        (),
-        ("a", "b", "c", "d"),
-        5,
-        True,
-        b"a.pem",
-        ["a.pem", "a.key"],
-        ("a.pem", None),
-        (None, "a.key"),
-        ("a.pem", "a.key", b"password"),
-        ("a.pem", "a.key", None),
-        {"cert": "a.pem"},
-    ],
-    ids=repr,
-)
-def test_what_is_no_certificate(cert: Any) -> None:
-    with pytest.raises(ConfigurationError, match="cert must be a path"):
-        GatewaySession("https://gateway.test", access_token="t", cert=cert)
-
-
 def test_a_context_has_its_own_certificate(papers: Papers) -> None:
     """A user's context is not changed, so that cert= beside it is refused."""
     with pytest.raises(ConfigurationError, match="into verify="):

@@ -184,12 +184,6 @@ def test_a_proxy_that_is_none_is_named_and_not_shown(
         assert CANARY not in texts_of(caught.value)
 
 
-@pytest.mark.parametrize("address", [b"http://proxy", 8080, httpx.URL("http://p"), ["http://p"]])
-def test_a_proxy_of_another_type(address: Any) -> None:
-    with pytest.raises(ConfigurationError, match="proxy must be a str"):
-        GatewaySession(GATEWAY, access_token="t", proxy=address)
-
-
 async def test_a_variable_that_is_wrong_is_said_on_opening(
     environment: pytest.MonkeyPatch,
 ) -> None:

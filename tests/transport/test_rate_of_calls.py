@@ -13,7 +13,6 @@ from gateway_sdk import (
     Advice,
     Attempt,
     CallInfo,
-    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     GatewaySession,
@@ -199,13 +198,6 @@ async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None
             await CALLS["create_customer"](sending)
 
     assert caught.value.outcome is Outcome.UNKNOWN
-
-
-@pytest.mark.parametrize("limit", [5, 1.0, (5, 1.0), "5/s", RateLimit])
-def test_what_is_no_limit(limit: object) -> None:
-    """A limit is a RateLimit, so that nobody guesses its unit."""
-    with pytest.raises(ConfigurationError, match="rate_limit must be a RateLimit"):
-        session(rate_limit=limit)
 
 
 async def waits_of(sending: GatewaySession) -> Attempt:

@@ -10,6 +10,7 @@ import pytest
 
 from gateway_sdk import Outcome
 from tests.support.calls import Call, pass_deadlines
+from tests.support.contexts import LOOPS
 from tests.support.failing_server import FailingServer, Line, Script, reply
 from tests.support.failing_steps import (
     HEAD,
@@ -126,36 +127,19 @@ async def test_what_is_said_is_what_came(name: str, operation: str, policy: str)
     check(record, step, server.receipts, retry)
 
 
-EAGER: Final[Any] = getattr(asyncio, "eager_task_factory", None)
-"""Since Python 3.12."""
-
-
 def debugging() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_debug(enabled=True)
     return loop
 
 
-def eager() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    loop.set_task_factory(EAGER)
-    return loop
-
-
-def on_uvloop() -> asyncio.AbstractEventLoop:
-    loop: asyncio.AbstractEventLoop = pytest.importorskip("uvloop").new_event_loop()
-    return loop
-
-
-LOOPS: Final = [debugging, on_uvloop, *([eager] if EAGER else [])]
+OTHERS: Final = {**LOOPS, "asyncio": debugging}
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "order_history"])
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("loop", LOOPS)
-def test_what_is_said_is_what_came_on_every_loop(
-    loop: Callable[[], asyncio.AbstractEventLoop], name: str, operation: str
-) -> None:
+@pytest.mark.parametrize("loop", OTHERS)
+def test_what_is_said_is_what_came_on_every_loop(loop: str, name: str, operation: str) -> None:
     step = STEPS[name]
 
     async def scenario() -> None:
@@ -163,7 +147,7 @@ def test_what_is_said_is_what_came_on_every_loop(
             record = await make(server.url, operation, retry=None, timeout=step.times)
         check(record, step, server.receipts, None)
 
-    with asyncio.Runner(loop_factory=loop) as runner:
+    with asyncio.Runner(loop_factory=OTHERS[loop]) as runner:
         runner.run(scenario())
 
 
