@@ -74,6 +74,21 @@ async def _stream() -> AsyncIterator[bytes | bytearray | memoryview]:
     yield memoryview(CONTENT[100:])
 
 
+class Chunks:
+    """A stream that is no generator."""
+
+    def __init__(self) -> None:
+        self._left = [CONTENT[:100], CONTENT[100:]]
+
+    def __aiter__(self) -> "Chunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop(0)
+
+
 @dataclass(frozen=True)
 class Kind:
     give: Callable[[Path], Any]  # makes it; it may use a folder
@@ -106,6 +121,7 @@ KINDS: Final[dict[str, Kind]] = {
     "pipe": Kind(lambda _: _pipe(), PIPED, replayable=False),
     "unbuffered pipe": Kind(lambda _: _pipe(0), PIPED, replayable=False),
     "unseekable": Kind(lambda _: Unseekable(CONTENT), replayable=False),
+    "iterator": Kind(lambda _: Chunks(), replayable=False),
     "stream": Kind(lambda _: _stream(), replayable=False),
     "form with a pipe": Kind(lambda _: Multipart({}, {"front": _pipe()}), None, replayable=False),
     "form with what is unseekable": Kind(
