@@ -101,20 +101,6 @@ async def secured(papers: Papers, layers: int = 1) -> AsyncIterator[tuple[Connec
         yield connection, peer
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-async def test_data_go_through_all_layers(papers: Papers, layers: int) -> None:
-    """A proxy that is reached over TLS carries another TLS inside."""
-    async with secured(papers, layers) as (connection, peer):
-        connection.write(bytes(100_000))
-        received = 0
-        while received < 100_000:
-            received += len(await peer.receive())
-        await peer.send(b"answer")
-
-        assert await connection.read(20) == b"answer"
-        assert [layer.ssl_object.version() for layer in connection._layers] == ["TLSv1.3"] * layers
-
-
 def _outer_end(peer: Peer) -> bytes:
     peer.layers.pop()
     return peer.goodbye()

@@ -77,13 +77,6 @@ async def test_an_upload_that_is_given_up_is_cut(how: str, piece: int) -> None:
     assert server.received < LARGE / 2
 
 
-async def test_a_server_that_does_not_read_ends_with_the_write_time_out() -> None:
-    pieces, server = Pieces(), Greedy()
-    async with engine_at(server.handle) as engine:
-        with pytest.raises(httpx.WriteTimeout):
-            await engine.send("PUT", content=aiter(pieces), write=0.05)
-
-
 EARLY_SUCCESS = OK.replace(b"200 OK", b"202 -")
 
 

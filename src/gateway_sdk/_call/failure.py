@@ -67,7 +67,7 @@ def raise_failure(
         if isinstance(error, UploadFailedError):
             raise error  # made for this call, and with what the content raised as its context
         own = copy(error)  # other calls may hold it too
-        if request.transmission.is_unsent(error):
+        if request.transmission.failed_unsent is error:
             request.transmission.failed_unsent = own
         raise own from error.__cause__
     if isinstance(error, OSError) and is_ours:
