@@ -269,22 +269,28 @@ async def test_many_calls_look_at_their_files_in_few_threads() -> None:
 
 
 class Pieces:
-    def __init__(self, count: int) -> None:
-        self.closed_in: list[str] = []
-        self._count = count
+    """A hundred pieces, four of which are a batch."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.two_batches = threading.Event()
+        self.closed_in: list[str] = []  # the threads
 
     def __call__(self) -> Generator[bytes, None, None]:
         try:
-            for _ in range(self._count):
-                yield bytes(2**20)
+            for _ in range(100):
+                self.taken += 1
+                if self.taken == 8:
+                    self.two_batches.set()
+                yield bytes(2**16)
         finally:
             self.closed_in.append(threading.current_thread().name)
 
 
-@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+@pytest.mark.parametrize("taken", [0, 1, 100, 101])
 async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: int) -> None:
     """Whether it was begun, stopped or ended, it is closed in the thread that ran it."""
-    pieces = Pieces(2)
+    pieces = Pieces()
     reading = from_thread(pieces, ahead=True)
     for _ in range(taken):
         await anext(reading, None)
@@ -296,44 +302,29 @@ async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: in
 
 async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:
     """Without reading ahead the generator rests while a batch is sent, however long that takes."""
-    taken: list[int] = []
-
-    def count() -> Generator[bytes, None, None]:
-        for number in range(100):
-            taken.append(number)
-            yield bytes(2**16)
-
-    reading = from_thread(count, ahead=False)
+    pieces = Pieces()
+    reading = from_thread(pieces, ahead=False)
     for expected in (4, 4, 4, 4, 8):
         await anext(reading)
-        assert len(taken) == expected
+        assert pieces.taken == expected
     await reading.aclose()
     await threads_end()
-    assert len(taken) == 8
+    assert pieces.taken == 8
 
 
 async def test_no_more_than_a_batch_is_read_ahead() -> None:
-    taken: list[int] = []
-    two_batches = threading.Event()
-
-    def count() -> Generator[bytes, None, None]:
-        for number in range(100):
-            taken.append(number)
-            if len(taken) == 8:
-                two_batches.set()
-            yield bytes(2**16)
-
-    reading = from_thread(count, ahead=True)
+    pieces = Pieces()
+    reading = from_thread(pieces, ahead=True)
     await anext(reading)
-    assert await asyncio.to_thread(two_batches.wait, 20)
+    assert await asyncio.to_thread(pieces.two_batches.wait, 20)
     await reading.aclose()
     await threads_end()
-    assert len(taken) == 8
+    assert pieces.taken == 8
 
 
 def test_a_loop_that_is_closed_in_the_middle_leaves_no_thread() -> None:
     """The thread ends with the generator when no event loop is left to close that."""
-    pieces = Pieces(2)
+    pieces = Pieces()
     loop = asyncio.new_event_loop()
     reading: list[AsyncGenerator[Any, None]] = [from_thread(pieces, ahead=True)]
 
