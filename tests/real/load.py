@@ -91,13 +91,8 @@ def lost(witness: Witness) -> int:
 
 
 def violations(record: Record, ledger: Ledger, *, repeats: bool = False) -> list[str]:
-    """Say in what a record contradicts what was executed for its call.
-
-    Args:
-        record: What the session says.
-        ledger: What is true.
-        repeats: Whether something between the two may send again what is idempotent.
-    """
+    """Say in what a record contradicts what was executed for its call."""
+    # *repeats*: something between the two may send again what is idempotent.
     arrived, executed = ledger.arrived[record.call], ledger.executed[record.call]
     kind = REPEATABILITY[record.operation]
     changes = kind is not Repeatability.READ

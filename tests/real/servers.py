@@ -144,12 +144,7 @@ async def _in_front(
 
 
 def application_server(name: str, options: Callable[[str, int], list[str]]) -> Serve:
-    """Return how the application runs in a server of applications.
-
-    Args:
-        name: The program.
-        options: Returns its options for an address and the seconds of an idle connection.
-    """
+    """Return how the application runs in a program; *options* of a port and of keep-alive."""
 
     @asynccontextmanager
     async def serve(folder: Path, keep_alive: int) -> AsyncIterator[Place]:
