@@ -18,7 +18,6 @@ from gateway_sdk import (
     GatewayTransport,
     Outcome,
     RateLimit,
-    ReplyLostError,
     RetryPolicy,
     UploadFailedError,
 )
@@ -59,20 +58,6 @@ async def test_hooks_run_and_a_refused_connection_was_not_sent(limited: bool) ->
 
     assert caught.value.outcome is Outcome.NOT_SENT
     assert len(caught.value.attempts) == len(seen) == 3
-
-
-@pytest.mark.parametrize("operation", ["create_customer", "order_history"])
-async def test_what_was_sent_and_lost_is_unknown(operation: str) -> None:
-    """A write is not sent again, a read is."""
-    async with (
-        raw_server(hang_up) as url,
-        httpx.AsyncClient(transport=GatewayTransport()) as client,
-    ):
-        with pytest.raises(ReplyLostError) as caught:
-            await CALLS[operation](session(url, client))
-
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert len(caught.value.attempts) == (1 if operation == "create_customer" else 3)
 
 
 async def test_replies_come_as_they_do_without_a_client() -> None:

@@ -3,12 +3,13 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, Final
 
+import httpx
 import pytest
 
-from gateway_sdk import Outcome
+from gateway_sdk import GatewayTransport, Outcome
 from tests.support.calls import Call, pass_deadlines
 from tests.support.contexts import LOOPS
 from tests.support.failing_server import FailingServer, Line, Script, reply
@@ -133,21 +134,28 @@ def debugging() -> asyncio.AbstractEventLoop:
     return loop
 
 
-OTHERS: Final = {**LOOPS, "asyncio": debugging}
+WAYS: Final[dict[str, tuple[Callable[[], asyncio.AbstractEventLoop], bool]]] = {
+    **{name: (loop, False) for name, loop in LOOPS.items()},
+    "asyncio": (debugging, False),
+    "in a client": (asyncio.new_event_loop, True),
+}
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "order_history"])
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("loop", OTHERS)
-def test_what_is_said_is_what_came_on_every_loop(loop: str, name: str, operation: str) -> None:
-    step = STEPS[name]
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_said_is_what_came_on_every_way(way: str, name: str, operation: str) -> None:
+    """The table of failures holds on every loop, and with our transport in the user's client."""
+    step, (loop, in_a_client) = STEPS[name], WAYS[way]
 
     async def scenario() -> None:
-        async with FailingServer(step.script) as server:
-            record = await make(server.url, operation, retry=None, timeout=step.times)
+        client = httpx.AsyncClient(transport=GatewayTransport()) if in_a_client else None
+        given: dict[str, Any] = {"retry": None, "timeout": step.times, "http_client": client}
+        async with FailingServer(step.script) as server, client or nullcontext():
+            record = await make(server.url, operation, **given)
         check(record, step, server.receipts, None)
 
-    with asyncio.Runner(loop_factory=OTHERS[loop]) as runner:
+    with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(scenario())
 
 
