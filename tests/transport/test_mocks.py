@@ -21,7 +21,6 @@ from sentry_sdk.integrations.httpx import HttpxIntegration
 from gateway_sdk import (
     ConnectionFailedError,
     GatewaySession,
-    GatewayTransport,
     Outcome,
     RateLimit,
     ReplyLostError,
@@ -154,32 +153,24 @@ async def test_failures_of_a_mock(
     assert caught.value.outcome is outcome  # type: ignore[attr-defined]
 
 
-async def test_the_slot_of_a_mocked_reply_comes_back_once() -> None:
-    """However often the reply is closed."""
-    transport = GatewayTransport(max_connections=1)
-    async with respx.mock() as router:
-        router.get(URL).respond(json={})
-        response = await transport.handle_async_request(httpx.Request("GET", URL))
-        assert isinstance(response.stream, httpx.AsyncByteStream)
-        assert "1 of 1 slots taken" in repr(transport)
-        for _ in range(2):
-            await response.stream.aclose()
-
-    assert "0 of 1 slots taken" in repr(transport)
-
-
 async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
     """What a session limits is limited in tests too, and comes back."""
+    shown: list[str] = []
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        shown.append(repr(gateway._caller.shared._transport))
+        return httpx.Response(200, json=[COUNTRY])
+
     async with (
         respx.mock() as router,
         session(max_connections=1, rate_limit=RateLimit(100)) as gateway,
     ):
-        router.post(LIST).respond(json=[COUNTRY])
+        router.post(LIST).mock(side_effect=answer)
         for _ in range(3):
             await gateway.country_data.list_countries()
-        shown = repr(gateway._caller.shared._transport)
+        answer(httpx.Request("GET", URL))
 
-    assert "0 of 1 slots taken" in shown
+    assert [text.split()[1] for text in shown] == ["1", "1", "1", "0"]
 
 
 async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[bytes]) -> None:

@@ -2,8 +2,7 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import cast
+from collections.abc import Callable
 
 import httpx
 
@@ -50,7 +49,9 @@ class Engine:
             if transmission.on_admitted is not None:
                 await transmission.on_admitted()
             if is_mocked():
-                return await self._exchange_by_httpx(request)
+                reply = await self._exchange_by_httpx(request)
+                self._admission.leave()  # its body is in memory
+                return reply
             connection = self._pool.take()
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)
@@ -80,13 +81,10 @@ class Engine:
         transmission.end_turn()
         transmission.sent = True
         try:
-            reply = await send_by_httpx(self._mocked, request)
+            return await send_by_httpx(self._mocked, request)
         except NOT_SENT:
             transmission.sent = False
             raise
-        stream = cast("httpx.AsyncByteStream", reply.stream)
-        reply.stream = _MockedBody(stream, self._admission.leave)
-        return reply
 
     async def prepare(self) -> None:
         await self._route.tls()
@@ -125,20 +123,3 @@ class Engine:
             f"<Engine {slots.size - slots.free} of {slots.size} slots taken, "
             f"{slots.waiting} waiting, {self._pool.idle} idle>"
         )
-
-
-class _MockedBody(httpx.AsyncByteStream):
-    """The body of a mock's reply; closing it gives the slot back."""
-
-    def __init__(self, stream: httpx.AsyncByteStream, leave: Callable[[], None]) -> None:
-        self._stream = stream
-        self._leave: Callable[[], None] | None = leave
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
-
-    async def aclose(self) -> None:
-        leave, self._leave = self._leave, None
-        if leave is not None:
-            leave()
-            await self._stream.aclose()

@@ -225,26 +225,20 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
-        transmission: Transmission | None = request.extensions.get(EXTENSION)
-        if transmission is None or not transmission.is_awaited:
-            return response_of(await self._exchange(request, Transmission(sent=False)))
+        own: Transmission | None = request.extensions.get(EXTENSION)
         # Once: if something in the client sends the request again, the outcome is unknown.
-        transmission.is_awaited = transmission.sent = False
+        if own is None or not own.is_awaited:
+            own = Transmission(sent=False)
+        own.is_awaited = own.sent = False
         try:
-            return response_of(await self._exchange(request, transmission))
+            sent, origin = request_of(request, own), origin_of(request.url)
+            if origin not in self._engines:
+                self._engines[origin] = make_engine(self._config, request.url)
+            return response_of(await self._engines[origin].exchange(sent))
         except BaseException as error:
-            if not transmission.sent:
-                transmission.failed_unsent, transmission.sent = error, True
+            if not own.sent:
+                own.failed_unsent, own.sent = error, True
             raise
-
-    async def _exchange(self, request: Any, own: Transmission) -> RawReply:
-        if not isinstance(request, httpx.Request):
-            raise ConfigurationError("a GatewayTransport is for clients of httpx, not of httpx2")
-        origin = origin_of(request.url)
-        engine = self._engines.get(origin)
-        if engine is None:
-            engine = self._engines[origin] = make_engine(self._config, request.url)
-        return await engine.exchange(request_of(request, own))
 
     async def aclose(self) -> None:
         """Cut all open connections, and wait until they are closed."""
@@ -257,6 +251,8 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 
 
 def request_of(request: httpx.Request, transmission: Transmission) -> Request:
+    if library_of(request, "Request") is not httpx:  # nor does a client of httpx2 take our reply
+        raise ConfigurationError("a GatewayTransport is for clients of httpx alone")
     fields = request.headers.raw
     times = request.extensions.get("timeout", {})
     base = RequestBase(request.method, request.url, fields)
