@@ -149,22 +149,24 @@ EXACT: dict[str, Sent] = {
 }
 
 
-@pytest.fixture
-def sent() -> list[httpx.Request]:
-    return []
+class Recorder:
+    """Makes sessions whose requests are kept, and answered with an empty list."""
 
+    def __init__(self) -> None:
+        self.sent: list[httpx.Request] = []
 
-@pytest.fixture
-def recording(sent: list[httpx.Request]) -> Callable[..., GatewaySession]:
-    def answer(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
+    def session(self, base_url: str = "https://gateway.test", **settings: Any) -> GatewaySession:
+        given = {"access_token": "token-1", "transport": httpx.MockTransport(self._answer)}
+        return GatewaySession(base_url, **{**given, **settings})
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.sent.append(request)
         return httpx.Response(200, json=[])
 
-    def make(**settings: Any) -> GatewaySession:
-        given = {"access_token": "token-1", "transport": httpx.MockTransport(answer), **settings}
-        return GatewaySession("https://gateway.test", **given)
 
-    return make
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -230,22 +232,18 @@ def test_operation_is_its_row(ours: operations.Operation[Any], row: Row) -> None
     ("tenant_id", "token"), [(None, None), ("acme", None), (None, "tok"), ("acme", "tok")]
 )
 async def test_which_headers_go_where(
-    row: Row,
-    tenant_id: str | None,
-    token: str | None,
-    recording: Callable[..., GatewaySession],
-    sent: list[httpx.Request],
+    row: Row, tenant_id: str | None, token: str | None, recorder: Recorder
 ) -> None:
-    gateway = recording(tenant_id=tenant_id, token_header=token)
+    gateway = recorder.session(tenant_id=tenant_id, token_header=token)
     if row.tenant_id == "required" and tenant_id is None:
         with pytest.raises(InvalidArgumentError, match="tenant_id is missing"):
             await EXACT[row.name].call(gateway)
-        assert sent == []
+        assert recorder.sent == []
         return
 
     await EXACT[row.name].call(gateway)
 
-    (request,) = sent
+    (request,) = recorder.sent
     assert request.headers.get("tenantId") == (tenant_id if row.tenant_id != "never" else None)
     assert request.headers.get("token") == (token if row.token != "never" else None)
     assert request.headers["authorization"] == "Bearer token-1"
@@ -267,19 +265,13 @@ async def test_which_headers_go_where(
     ],
 )
 async def test_operations_lie_below_base_url(
-    base_url: str,
-    host: str,
-    base_path: str,
-    recording: Callable[..., GatewaySession],
-    sent: list[httpx.Request],
+    base_url: str, host: str, base_path: str, recorder: Recorder
 ) -> None:
     """One slash lies between its path, kept as it is, and the operation; Host is its authority."""
-    transport = recording()._caller.shared._engine.transport
+    await recorder.session(base_url).kyc.send_webhook()
 
-    await GatewaySession(base_url, access_token="t", transport=transport).kyc.send_webhook()
-
-    assert sent[0].url.raw_path == f"{base_path}/kyc/1.0.0/webhook".encode()
-    assert sent[0].headers["host"] == host
+    assert recorder.sent[0].url.raw_path == f"{base_path}/kyc/1.0.0/webhook".encode()
+    assert recorder.sent[0].headers["host"] == host
 
 
 class Status(BaseModel):
@@ -309,14 +301,9 @@ BODIES: list[tuple[Any, str, bytes]] = [
     "name", ["change_document_status", "update_document", "upload_document", "send_webhook"]
 )
 async def test_bodies_of_any_type(
-    name: str,
-    content: Any,
-    content_type: str,
-    body: bytes,
-    recording: Callable[..., GatewaySession],
-    sent: list[httpx.Request],
+    name: str, content: Any, content_type: str, body: bytes, recorder: Recorder
 ) -> None:
-    gateway = recording()
+    gateway = recorder.session()
     calls: dict[str, Callable[..., Awaitable[Any]]] = {
         "change_document_status": lambda *given: gateway.aml.change_document_status("d", *given),
         "update_document": lambda *given: gateway.aml.update_document("d", *given),
@@ -327,11 +314,11 @@ async def test_bodies_of_any_type(
     await calls[name](content)
     await calls[name](content, "application/x-own; v=1")
 
-    assert [request.headers["content-type"] for request in sent] == [
+    assert [request.headers["content-type"] for request in recorder.sent] == [
         content_type,
         "application/x-own; v=1",
     ]
-    for request in sent:
+    for request in recorder.sent:
         assert request.content == body
         assert request.headers["content-length"] == str(len(body))
         assert "transfer-encoding" not in request.headers
@@ -347,14 +334,11 @@ async def test_bodies_of_any_type(
     ],
 )
 async def test_revisions_in_all_their_forms(
-    revisions: Any,
-    entries: Any,
-    recording: Callable[..., GatewaySession],
-    sent: list[httpx.Request],
+    revisions: Any, entries: Any, recorder: Recorder
 ) -> None:
-    await recording().customer.revise_customer("c", revisions)
+    await recorder.session().customer.revise_customer("c", revisions)
 
-    assert json.loads(sent[0].content) == {"revisions": entries}
+    assert json.loads(recorder.sent[0].content) == {"revisions": entries}
 
 
 @pytest.mark.parametrize(
@@ -368,12 +352,10 @@ async def test_revisions_in_all_their_forms(
         ({"USD": 1.1, "GBP": 0.8}, "USD,GBP"),
     ],
 )
-async def test_symbols_in_all_their_forms(
-    symbols: Any, wire: str, recording: Callable[..., GatewaySession], sent: list[httpx.Request]
-) -> None:
-    await recording().currency.exchange_rate_series("EUR", symbols, " x", "")
+async def test_symbols_in_all_their_forms(symbols: Any, wire: str, recorder: Recorder) -> None:
+    await recorder.session().currency.exchange_rate_series("EUR", symbols, " x", "")
 
-    assert json.loads(sent[0].content) == {
+    assert json.loads(recorder.sent[0].content) == {
         "base": "EUR",
         "symbols": wire,
         "startDate": " x",
@@ -401,19 +383,18 @@ VIEWS: list[tuple[dict[str, Any], dict[str, str | None]]] = [
 
 @pytest.mark.parametrize(("options", "headers"), VIEWS)
 async def test_view_has_its_own_headers(
-    options: dict[str, Any],
-    headers: dict[str, str | None],
-    recording: Callable[..., GatewaySession],
-    sent: list[httpx.Request],
+    options: dict[str, Any], headers: dict[str, str | None], recorder: Recorder
 ) -> None:
     """A view replaces what it is given, removes what is None, inherits the rest; once each."""
-    gateway = recording(tenant_id="acme", token_header="tok", headers={"X-One": "1", "x-two": "2"})
+    gateway = recorder.session(
+        tenant_id="acme", token_header="tok", headers={"X-One": "1", "x-two": "2"}
+    )
     before = repr(gateway._caller.options)
 
     await gateway.with_options(**options).wallet.order_history(1, 1)
     await gateway.wallet.order_history(1, 1)
 
-    changed, original = sent
+    changed, original = recorder.sent
     assert {name: changed.headers.get(name) for name in headers} == headers
     assert len({name.lower() for name, _ in changed.headers.raw}) == len(changed.headers.raw)
     assert {name: original.headers[name] for name in ("tenantId", "token", "X-One", "X-Two")} == {
@@ -426,18 +407,16 @@ async def test_view_has_its_own_headers(
     assert repr(gateway._caller.options) == before
 
 
-async def test_views_of_views_add_up_and_copy_what_they_are_given(
-    recording: Callable[..., GatewaySession], sent: list[httpx.Request]
-) -> None:
+async def test_views_of_views_add_up_and_copy_what_they_are_given(recorder: Recorder) -> None:
     """What was removed stays removed; changing a mapping afterwards changes no request."""
     given = {"X": "1"}
-    view = recording(tenant_id="acme", headers=given).with_options(tenant_id=None)
+    view = recorder.session(tenant_id="acme", headers=given).with_options(tenant_id=None)
     given.update(X="2", Z="2")
 
     await view.with_options(headers={"Y": "2"}).wallet.order_history(1, 1)
 
-    assert "tenantId" not in sent[0].headers
-    assert [sent[0].headers.get(name) for name in "XYZ"] == ["1", "2", None]
+    assert "tenantId" not in recorder.sent[0].headers
+    assert [recorder.sent[0].headers.get(name) for name in "XYZ"] == ["1", "2", None]
 
 
 # More than the system takes at once.
