@@ -156,24 +156,17 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(what: str, *, noticed:
         assert connection.is_closing == noticed
 
 
-async def test_what_was_read_already_makes_it_unfit() -> None:
-    async with connected() as (connection, peer):
-        peer.end.send(b"more than a reply")
-        await turns(5)
-        assert not connection.is_fit()
-        connection.rest()
-        assert connection.is_closing
-
-
-async def test_what_ended_with_its_reply_is_not_kept() -> None:
+async def test_what_has_a_rest_of_something_is_not_kept() -> None:
     """As when a server sends the end of TLS together with the reply."""
     pool = Pool(time.monotonic)
     async with connected() as (connection, peer):
         peer.end.send(b"more than a reply")
         await turns(5)
+        assert not connection.is_fit()
         pool.add(connection)
         pool.keep(connection)
 
+        assert connection.is_closing
         assert pool.idle == 0
         assert pool.take() is None
 
