@@ -207,17 +207,3 @@ def test_its_settings_are_checked_when_it_is_made(name: str, value: object) -> N
     """By the same table as those of a session."""
     with pytest.raises(ConfigurationError, match=f"^{name} "):
         GatewayTransport(**{name: value})  # type: ignore[arg-type]
-
-
-async def test_without_a_thread_the_authorities_are_loaded_in_the_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A process at its limit of threads makes its calls still."""
-
-    def refuse(*_: Any) -> None:
-        raise RuntimeError("can't start new thread")
-
-    async with raw_server(Server().handle) as url:
-        monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", refuse)
-        async with httpx.AsyncClient(transport=GatewayTransport()) as client:
-            assert (await client.get(url)).status_code == 200
