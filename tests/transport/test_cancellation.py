@@ -14,7 +14,7 @@ from gateway_sdk import GatewaySession, Outcome, RateLimit
 from tests.support.calls import Call
 from tests.support.certificates import Authority
 from tests.support.failing_server import FailingServer, Line, Script
-from tests.support.failing_steps import HEAD, others_than, turns
+from tests.support.failing_steps import HEAD, be_quiet, turns
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
 
@@ -201,15 +201,6 @@ class Scene:
         for record in await asyncio.gather(*probes):
             assert record.value == PROBE
 
-    async def be_quiet(self) -> None:
-        """Wait until no task is left and no connection is open but those that may be used again."""
-        await self.server.until(
-            lambda: all(line.at_rest or not line.open for line in self.server.lines)
-        )
-        if left := others_than(self.server.tasks):
-            _, pending = await asyncio.wait(left, timeout=20)
-            assert not pending
-
 
 async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool:
     """Cancel a call at one place; tell whether it came to that."""
@@ -237,7 +228,7 @@ async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool
     assert (await sibling).value == SIBLING
     assert len((await sibling).attempts) == 1
     await scene.probe()
-    await scene.be_quiet()
+    await be_quiet(server)
     # On uvloop no byte is counted: it does not send through Python's sockets.
     counted = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
     nothing_left = counted and not scene.place.secure and cut.left == before

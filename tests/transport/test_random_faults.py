@@ -15,7 +15,7 @@ from gateway_sdk import GatewaySession, Outcome, Repeatability
 from tests.interface_table import REPEATABILITY
 from tests.support.calls import Call, Renewing, pass_deadlines
 from tests.support.failing_server import FailingServer, Line, Script
-from tests.support.failing_steps import FAULTS, UNSEEN, WELL, others_than, turns
+from tests.support.failing_steps import FAULTS, UNSEEN, WELL, be_quiet, turns
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
 
@@ -120,7 +120,9 @@ async def run(plan: Plan, totals: Counter[object]) -> None:
         ) as gateway:
             gateway._caller.shared.sleep = lambda _: turns(1)
             await carry_out(plan, gateway, server, witness)
-            await be_quiet(gateway, server)
+            await be_quiet(server)
+            gate = gateway._caller.shared.open()._admission  # type: ignore[attr-defined]
+            assert gate.free == gate.size
         await server.until(lambda: not any(line.open for line in server.lines))
     check(plan, witness.records, server, totals)
 
@@ -152,17 +154,6 @@ async def carry_out(
     for task in tasks:
         assert task
         assert task.cancelled() or task.result()
-
-
-async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
-    """Wait until only connections that may be used again are open, and look what else is left."""
-    await server.until(lambda: all(line.at_rest or not line.open for line in server.lines))
-    left = others_than(server.tasks)
-    if left:
-        _, pending = await asyncio.wait(left, timeout=20)
-        assert not pending
-    gate = gateway._caller.shared.open()._admission  # type: ignore[attr-defined]
-    assert gate.free == gate.size
 
 
 def check(
