@@ -200,7 +200,7 @@ class GatewaySession(NotPickled):
         return await self._caller.send(operation, into=into, **given)
 
     async def __aenter__(self) -> Self:
-        await self._caller.shared.prepare()
+        await self._caller.shared.open().prepare()
         return self
 
     async def __aexit__(

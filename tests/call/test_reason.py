@@ -283,7 +283,7 @@ async def test_it_may_say_so_before_the_document_is_there(
 
     script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
     async with FailingServer(script) as server:
-        engine = Engine(server.url.replace("http:", "https:"), context)
+        engine = Engine(server.url.replace("http:", "https:"), lambda: context)
         with pytest.raises(httpx.ConnectError) as caught:
             await engine.send("POST", transmission, content=document())
         await engine.aclose()

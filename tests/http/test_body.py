@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,13 +17,16 @@ from gateway_sdk import (
     GatewayError,
     GatewaySession,
     InvalidArgumentError,
+    Multipart,
     Outcome,
     Repeatability,
     UnauthorizedError,
     UploadFailedError,
 )
+from gateway_sdk._content import files
 from gateway_sdk._content.files import CHUNK, FEW, LARGE_CHUNK
-from tests.http.uploads.servers import taking
+from tests.http.uploads.kinds import LARGE
+from tests.http.uploads.servers import taking, written
 from tests.support.raw_server import raw_server
 from tests.support.scripted import scripted
 from tests.support.secrecy import texts_of
@@ -32,6 +37,10 @@ DONE = httpx.Response(200, json={})
 async def stream(*pieces: Any) -> AsyncIterator[Any]:
     for piece in pieces:
         yield piece
+
+
+def over(transport: httpx.AsyncBaseTransport) -> GatewaySession:
+    return GatewaySession("https://g.test", access_token="t", transport=transport)
 
 
 class Login(BaseModel):
@@ -67,34 +76,11 @@ async def test_a_model_without_its_secret_is_sent(monkeypatch: pytest.MonkeyPatc
     assert engine.bodies == [b'{"note":"a \\"**********\\" b"}']
 
 
-async def test_a_stream_need_not_be_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anything that can be iterated over asynchronously is a stream."""
-
-    class Pieces:
-        def __init__(self) -> None:
-            self.left = [b"b", b"a"]
-
-        def __aiter__(self) -> "Pieces":
-            return self
-
-        async def __anext__(self) -> bytes:
-            if not self.left:
-                raise StopAsyncIteration
-            return self.left.pop()
-
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-
-    await gateway.aml.upload_document(Pieces())
-
-    assert engine.bodies == [b"ab"]
-
-
 class Measuring(httpx.AsyncBaseTransport):
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Note how long the pieces of the body are."""
         body = cast("httpx.AsyncByteStream", request.stream)
         self.sizes += [len(piece) async for piece in body]
         return DONE
@@ -110,7 +96,7 @@ async def test_the_pieces_of_a_long_document_become_larger(
     """Small pieces would take more time than the system does; short documents keep them."""
     content, path, transport = bytes(sum(sizes)), tmp_path / "document", Measuring()
     path.write_bytes(content)
-    gateway = GatewaySession("https://g.test", access_token="t", transport=transport)
+    gateway = over(transport)
 
     await gateway.aml.upload_document(content if kind == "bytes" else path)
 
@@ -142,7 +128,6 @@ async def test_content_that_never_waits_leaves_turns_to_others(
 
 
 async def drain(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Take in all that comes and never answer."""
     while await reader.read(CHUNK):
         pass
 
@@ -197,3 +182,104 @@ async def test_a_progress_function_that_raises_changes_nothing(
         ("gateway_sdk", "on_progress failed")
     ] * 2
     assert taker.uploads[0].body == bytes(2 * CHUNK)
+
+
+# --- transports of the user's own, which may do with a body what our engine does not ----------
+
+
+class Repeating(httpx.AsyncBaseTransport):
+    """Sends everything twice, as transports do that have retries of their own."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        for _ in range(2):
+            body = cast("httpx.AsyncByteStream", request.stream)
+            self.bodies.append(b"".join([piece async for piece in body]))
+        return DONE
+
+
+async def test_a_stream_that_is_sent_again_is_an_error_and_no_empty_document() -> None:
+    """A transport that repeats by itself would else replace the document by nothing."""
+    transport = Repeating()
+    gateway = over(transport)
+
+    with pytest.raises(UploadFailedError, match="cannot be sent again") as caught:
+        await gateway.aml.upload_document(stream(b"scan"))
+    await gateway.aml.upload_document(b"scan")
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert transport.bodies == [b"scan", b"scan", b"scan"]
+
+
+class Early(httpx.AsyncBaseTransport):
+    """Answers while a task of its own still waits for the body."""
+
+    def __init__(self) -> None:
+        self.sending: asyncio.Task[Any] | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        body = aiter(cast("httpx.AsyncByteStream", request.stream))
+        await anext(body)
+        self.sending = asyncio.create_task(cast("Any", anext(body)))
+        await asyncio.sleep(0)
+        return httpx.Response(409)
+
+
+async def test_an_answer_counts_though_the_body_is_still_being_read() -> None:
+    """A body that another task reads cannot be closed, and its answer is the truth all the same."""
+    closed = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            yield b"first"
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    transport = Early()
+    gateway = over(transport)
+    with pytest.raises(ConflictError):
+        await gateway.aml.upload_document(endless())
+
+    assert transport.sending is not None
+    assert not closed.is_set()
+    transport.sending.cancel()
+    with suppress(asyncio.CancelledError):
+        await transport.sending
+    assert closed.is_set()
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("most", [1000, CHUNK + 1])
+async def test_a_document_is_whole_however_short_the_reads_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, form: bool
+) -> None:
+    """A system may give less than it was asked for."""
+    read = files._read_some
+    monkeypatch.setattr(files, "_read_some", lambda file, size: read(file, min(size, most)))
+    content = LARGE[: 300 * most]
+    path = written(tmp_path, "scan", content)
+    gateway, engine, _ = scripted(monkeypatch, DONE)
+
+    await gateway.aml.upload_document(Multipart({}, {"front": [path, path]}) if form else path)
+
+    assert engine.bodies[0].count(content) == 1 + form
+    assert form or engine.bodies == [content]
+
+
+async def _tell(*_: object) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("tell", [_tell, partial(_tell, 1)])
+async def test_progress_is_told_to_a_plain_function(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., Any]
+) -> None:
+    """A coroutine function would be called and never awaited: it is refused."""
+    gateway, engine, _ = scripted(monkeypatch)
+    with pytest.raises(InvalidArgumentError, match="on_progress must be a plain function"):
+        await gateway.aml.upload_document(b"scan", on_progress=tell)
+
+    assert not engine.requests

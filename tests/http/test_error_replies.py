@@ -57,7 +57,6 @@ PAYLOAD = {
 
 @pytest.mark.parametrize("status", [*range(100, 200, 33), *range(300, 610), 999])
 async def test_status_picks_class_and_outcome(status: int) -> None:
-    """The HTTP status alone picks the class and the outcome, whatever the payload claims."""
     with pytest.raises(StatusError) as caught:
         await replying(json.dumps(PAYLOAD).encode(), status=status).aml.upload_document(b"x")
 
@@ -135,7 +134,6 @@ async def test_payload_is_what_can_be_read(
     ],
 )
 async def test_redirect_names_its_host_alone(location: str, named: str) -> None:
-    """A redirect is never followed; the message names the host that it points to, and no more."""
     headers = {"location": location} if location else {}
     with pytest.raises(RedirectError, match=f"pointing to {named}: redirects are") as caught:
         await read(b"", None, 307, headers)
@@ -200,7 +198,6 @@ def test_retry_after(value: str, seconds: float | None) -> None:
     )
 )
 def test_any_retry_after_is_seconds_or_none(value: str) -> None:
-    """Whatever a gateway sends, it is a number of seconds of at least 0, or None."""
     seconds = parse_retry_after(value, NOW)
 
     assert seconds is None or seconds >= 0
@@ -208,7 +205,6 @@ def test_any_retry_after_is_seconds_or_none(value: str) -> None:
 
 @pytest.mark.parametrize(("status", "kind"), [(429, RateLimitedError), (503, ServerError)])
 async def test_retry_after_is_on_the_error(status: int, kind: type[StatusError]) -> None:
-    """Every error of a status carries what its Retry-After asks for."""
     with pytest.raises(kind) as caught:
         await read(b"", None, status, {"retry-after": "17"})
     assert caught.value.retry_after == 17.0
@@ -244,7 +240,6 @@ ALL_ERRORS = [
 
 @pytest.mark.parametrize("kind", ALL_ERRORS)
 def test_every_class_of_error_is_pickled_without_its_reply(kind: type[GatewayError]) -> None:
-    """Each class of error comes through a pickle as it is, without what the gateway said."""
     attempt = Attempt(Outcome.UNKNOWN, 503, "ServerError", 0.5)
     error = _example(kind).of_call("upload_document", Repeatability.ONCE, (attempt,))
 
@@ -282,7 +277,6 @@ def test_a_pickle_says_how_many_responses_were_refused() -> None:
 
 
 async def test_oversized_error_keeps_its_class() -> None:
-    """An error reply above the limit is still the error of its status, with a cut body."""
     body = b'{"message":"' + b"a" * 5000 + b'"}'
 
     with pytest.raises(ConflictError) as caught:
@@ -294,7 +288,6 @@ async def test_oversized_error_keeps_its_class() -> None:
 
 @pytest.mark.parametrize("status", [404, 500])
 async def test_the_status_of_the_payload_is_shown_if_it_is_another(status: int) -> None:
-    """The HTTP status decides, and the message says what the payload says."""
     with pytest.raises(StatusError) as caught:
         await CALLS["order_history"](replying(b'{"status":404}', JSON, status))
 

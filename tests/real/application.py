@@ -48,7 +48,6 @@ async def asgi(
     receive: Callable[[], Awaitable[Message]],
     send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """Serve granian, hypercorn and uvicorn."""
     if scope["type"] != "http":
         raise NotImplementedError  # how an application says that it needs no lifespan
     fields = dict(scope["headers"])

@@ -6,7 +6,6 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 
 def decide(page: Page, decision: str) -> str:
-    """Decide, and return what the last page says."""
     if decision == "read":  # less than was asked for
         page.evaluate("document.querySelector('input[name=scope]').value = 'read'")
     if decision != "look":

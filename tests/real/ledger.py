@@ -18,21 +18,14 @@ BUSY: Final = 3
 
 
 class Ledger:
-    """Counts requests by the call that they belong to.
-
-    Attributes:
-        arrived: How often the head of a call's request came.
-        executed: How often the whole of it came, and was done.
-        connections: The client's connection over which a call's request came last, after the
-            number of the process that took it.
-        last: The connection over which the request came that was executed last.
-    """
+    """Counts requests by the call that they belong to."""
 
     def __init__(self) -> None:
-        self.arrived: Counter[str] = Counter()
-        self.executed: Counter[str] = Counter()
+        self.arrived: Counter[str] = Counter()  # how often the head of a call's request came
+        self.executed: Counter[str] = Counter()  # how often the whole of it came, and was done
+        # By call: the process that took its last request, and the client's connection.
         self.connections: dict[str, str] = {}
-        self.last = ""
+        self.last = ""  # the connection over which the request came that was executed last
 
     @property
     def worker(self) -> int:

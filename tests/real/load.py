@@ -79,12 +79,10 @@ async def disturb_under_load(
 
 
 def ended(witness: Witness) -> int:
-    """Return how many calls have ended."""
     return sum(record.outcome is not None for record in witness.records)
 
 
 def lost(witness: Witness) -> int:
-    """Return how many attempts ended without a reply."""
     return sum(
         attempt.outcome is Outcome.UNKNOWN
         for record in witness.records
@@ -93,13 +91,8 @@ def lost(witness: Witness) -> int:
 
 
 def violations(record: Record, ledger: Ledger, *, repeats: bool = False) -> list[str]:
-    """Say in what a record contradicts what was executed for its call.
-
-    Args:
-        record: What the session says.
-        ledger: What is true.
-        repeats: Whether something between the two may send again what is idempotent.
-    """
+    """Say in what a record contradicts what was executed for its call."""
+    # *repeats*: something between the two may send again what is idempotent.
     arrived, executed = ledger.arrived[record.call], ledger.executed[record.call]
     kind = REPEATABILITY[record.operation]
     changes = kind is not Repeatability.READ
@@ -141,6 +134,5 @@ def _should_have_succeeded(record: Record) -> bool:
 
 
 def _told(record: Record) -> str:
-    """Say what kind of call it was, and what its session said of it."""
     outcome = record.outcome.name if record.outcome is not None else "no outcome"
     return f"{REPEATABILITY[record.operation].value}: {outcome if record.error else 'succeeded'}"

@@ -5,15 +5,15 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.support import programs
 
 _LIMIT: Final = 20.0
 """Seconds after which something that should have happened counts as missing."""
@@ -31,51 +31,24 @@ def find(name: str) -> str:
     return path
 
 
-class Program:
-    """A server that runs in the foreground, in a process group of its own.
+class Program(programs.Program):
+    """A server in a process group of its own."""
 
-    Attributes:
-        port: Where it listens.
-    """
+    patience = _LIMIT
 
     def __init__(
         self, command: list[str], port: int, folder: Path, environment: Mapping[str, str]
     ) -> None:
+        options = {"env": {**os.environ, **environment}, "start_new_session": True}
+        super().__init__(command, folder / "output.txt", **options)
         self.port = port
-        self._command = command
-        self._output = folder / "output.txt"
-        self._environment = {**os.environ, **environment}
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        """The number of the process that was started."""
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
-        """Start it, and wait until it takes connections.
-
-        Raises:
-            RuntimeError: it does not start, for the reason that it says.
-        """
-        with self._output.open("ab") as output:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=self._environment,
-                start_new_session=True,
-            )
-        end = time.monotonic() + _LIMIT
-        while not self._listens():
-            if self._process.poll() is not None or time.monotonic() > end:
-                said = self._output.read_text(errors="replace")
-                raise RuntimeError(f"{self._command[0]} did not start: {said}")
-            time.sleep(_POLL)
-
-    def _listens(self) -> bool:
+    def answers(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
@@ -83,8 +56,7 @@ class Program:
         """End it and all its children without a warning."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+        super().kill()
 
     def workers(self) -> set[int]:
         threads = Path(f"/proc/{self.pid}/task").glob("*/children")

@@ -81,18 +81,12 @@ Act = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Place:
-    """A server that runs.
-
-    Attributes:
-        url: Where it is.
-        program: To disturb it.
-        ledger: Gives what was executed behind it until now.
-        while_busy: Does something while it owes answers to requests that were executed.
-    """
+    """A server that runs."""
 
     url: str
     program: Program
-    ledger: Callable[[], Ledger]
+    ledger: Callable[[], Ledger]  # gives what was executed behind it until now
+    # Does something while it owes answers to requests that were executed.
     while_busy: Callable[[Act], Awaitable[None]]
 
     async def restart(self) -> None:
@@ -112,7 +106,6 @@ Serve = Callable[[Path, int], AbstractAsyncContextManager[Place]]
 
 @asynccontextmanager
 async def nginx(folder: Path, keep_alive: int) -> AsyncIterator[Place]:
-    """Serve with nginx as a reverse proxy."""
     path = folder / "nginx.conf"
     command = [find("nginx"), "-p", str(folder), "-e", "stderr", "-c", str(path)]
     user = "user root;" if os.geteuid() == 0 else ""
@@ -122,7 +115,6 @@ async def nginx(folder: Path, keep_alive: int) -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def haproxy(folder: Path, keep_alive: int) -> AsyncIterator[Place]:
-    """Serve with haproxy as a reverse proxy."""
     path = folder / "haproxy.cfg"
     command = [find("haproxy"), "-W", "-db", "-f", str(path)]
     async with _in_front(HAPROXY, path, command, keep_alive) as place:
@@ -152,12 +144,7 @@ async def _in_front(
 
 
 def application_server(name: str, options: Callable[[str, int], list[str]]) -> Serve:
-    """Return how the application runs in a server of applications.
-
-    Args:
-        name: The program.
-        options: Returns its options for an address and the seconds of an idle connection.
-    """
+    """Return how the application runs in a program; *options* of a port and of keep-alive."""
 
     @asynccontextmanager
     async def serve(folder: Path, keep_alive: int) -> AsyncIterator[Place]:

@@ -34,14 +34,12 @@ Bursts = Callable[[Place, Witness], Coroutine[Any, Any, None]]
 
 
 async def at_once(place: Place, witness: Witness) -> None:
-    """Use connections again before they are closed."""
     async with open_session(place.url, witness) as gateway:
         await make_calls(gateway, witness, "before-0", AT_ONCE)
         await make_calls(gateway, witness, "before-1", AT_ONCE)
 
 
 async def when_it_ends(place: Place, witness: Witness, *, pause: float) -> None:
-    """Use connections again when they are closed."""
     pace = RateLimit(AT_ONCE, seconds=pause)
     async with open_session(
         place.url, witness, rate_limit=pace, max_connections=AT_ONCE

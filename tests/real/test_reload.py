@@ -20,7 +20,6 @@ Disturb = Callable[[Place], Awaitable[None]]
 
 
 def reload(number: signal.Signals) -> Disturb:
-    """Return what asks a server for new workers."""
     return lambda place: place.program.reload(number)
 
 

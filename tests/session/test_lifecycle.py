@@ -15,15 +15,14 @@ import pytest
 from gateway_sdk import (
     Advice,
     ConfigurationError,
+    ConnectionFailedError,
     DeadlineExceededError,
     GatewaySession,
     Outcome,
     SessionStateError,
 )
 from gateway_sdk._call import shared_state
-from gateway_sdk._transport.custom import CustomTransport
-from gateway_sdk._transport.public import make_transport
-from gateway_sdk._transport.transmission import Transport
+from gateway_sdk._transport import public
 from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
@@ -180,57 +179,33 @@ async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
         assert await gateway.wallet.spot_trading_available_balance() == {}
 
 
-async def test_authorities_are_loaded_beside_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("entered", [True, False])
+async def test_authorities_are_loaded_once_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, entered: bool
 ) -> None:
-    """For https `async with` makes the transport in a thread; one that was made meanwhile stays."""
-    made: dict[threading.Thread, Transport] = {}
-    may_go_on = threading.Event()
-    loop, started = asyncio.get_running_loop(), asyncio.Event()
+    """Also without `async with`, by the first calls; one that is cancelled has sent nothing."""
+    threads = list[threading.Thread]()
+    load = public._authorities
 
-    def make(*given: Any) -> Transport:
-        thread = threading.current_thread()
-        if thread is not threading.main_thread():
-            loop.call_soon_threadsafe(started.set)
-            may_go_on.wait()
-        made[thread] = make_transport(*given)
-        return made[thread]
+    def noting(*given: Any) -> ssl.SSLContext:
+        threads.append(threading.current_thread())
+        return load(*given)
 
-    monkeypatch.setattr(shared_state, "make_transport", make)
-    gateway = session("https://gateway.test")
-    opening = asyncio.create_task(gateway.__aenter__())
-    await started.wait()
-    opened = vars(gateway)["_caller"].shared.open()
-    may_go_on.set()
-    await opening
-    assert vars(gateway)["_caller"].shared.open() is opened is made.pop(threading.main_thread())
-    assert len(made) == 1
-    await gateway.aclose()
-
-
-async def test_the_first_calls_load_authorities_once_beside_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Also without `async with`; one that is cancelled meanwhile has sent nothing."""
-    made = list[threading.Thread]()
-
-    def make(*_: Any) -> Transport:
-        made.append(threading.current_thread())
-        return CustomTransport(transport, None)
-
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
-    monkeypatch.setattr(shared_state, "make_transport", make)
-    gateway = session("https://gateway.test")
+    monkeypatch.setattr(public, "_authorities", noting)
+    gateway = session("https://127.0.0.1:1", retry=None)
+    if entered:
+        await gateway.__aenter__()
+        assert len(threads) == 1
     calls = [asyncio.create_task(CALLS["create_customer"](gateway)) for _ in range(20)]
     await asyncio.sleep(0)
     calls[0].cancel()
-    done = await asyncio.gather(*calls, return_exceptions=True)
-
-    assert isinstance(done[0], asyncio.CancelledError)
-    assert done[1:] == [{}] * 19
-    assert len(made) == 1
-    assert made[0] is not threading.main_thread()
+    ends = await asyncio.gather(*calls, return_exceptions=True)
     await gateway.aclose()
+
+    assert isinstance(ends[0], asyncio.CancelledError)
+    assert {type(end) for end in ends[1:]} == {ConnectionFailedError}
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 async def test_a_deadline_holds_while_authorities_are_loaded(
@@ -238,12 +213,13 @@ async def test_a_deadline_holds_while_authorities_are_loaded(
 ) -> None:
     """All threads may be busy."""
     may_go_on = threading.Event()
+    load = public._authorities
 
-    def make(*given: Any) -> Transport:
+    def waiting(*given: Any) -> ssl.SSLContext:
         may_go_on.wait(20)
-        return make_transport(*given)
+        return load(*given)
 
-    monkeypatch.setattr(shared_state, "make_transport", make)
+    monkeypatch.setattr(public, "_authorities", waiting)
     gateway = session("https://gateway.test")
     call = asyncio.create_task(CALLS["create_customer"](gateway))
     await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import ConfigurationError, GatewaySession, RetryBudget, RetryPolicy
+from gateway_sdk import ConfigurationError, GatewaySession, RateLimit, RetryBudget, RetryPolicy
 from gateway_sdk._settings import EnvironmentSettings
 from tests.support.secrecy import CANARY, texts_of
 
@@ -140,6 +141,13 @@ SETTINGS: dict[str, list[Any]] = {
     "max_connections": NOT_COUNTS,
     "max_reply_bytes": NOT_COUNTS,
     "verify": [False, None, 1, b"ca.pem", []],
+    "cert": [
+        *((), 5, True, b"a.pem", ["a.pem", "a.key"], {"cert": "a.pem"}),
+        *(("a.pem", None), (None, "a.key"), ("a.pem", "a.key", b"password"), ("a", "b", "c", "d")),
+    ],
+    "proxy": [b"http://proxy", 8080, httpx.URL("http://p"), ["http://p"]],
+    "trust_env": NOT_SWITCHES,
+    "rate_limit": [5, 1.0, (5, 1.0), "5/s", RateLimit],
     "parse_float": [5, "Decimal", []],
     "allow_insecure_http": NOT_SWITCHES,
     "retry_budget": [0, 0.1, True, "20", RetryBudget, {"reserve": 20}],
@@ -150,6 +158,10 @@ OF_A_POLICY: dict[str, list[Any]] = {
     "connect_wait": [None, *NOT_FINITE],
     "jitter": [1.1, None, *NOT_FINITE],
     "repeat_idempotent": NOT_SWITCHES,
+}
+OF_A_RATE: dict[str, list[Any]] = {
+    "requests": [*NOT_COUNTS, 1.5, float("nan")],
+    "seconds": [None, *NOT_SECONDS],
 }
 OF_A_BUDGET: dict[str, list[Any]] = {
     "reserve": [0, -1, 1.5, True, None, "20", float("inf")],
@@ -165,6 +177,7 @@ OF_A_BUDGET: dict[str, list[Any]] = {
             (session, SETTINGS),
             (RetryPolicy, OF_A_POLICY),
             (RetryBudget, OF_A_BUDGET),
+            (partial(RateLimit, requests=1), OF_A_RATE),
         )
         for name, values in table.items()
         for value in values

@@ -29,11 +29,7 @@ CALLS: Final[dict[str, Call]] = {
 
 
 class Renewing:
-    """Has a new token whenever one was rejected.
-
-    Attributes:
-        rejected: How often that was.
-    """
+    """Has a new token whenever one was rejected."""
 
     rejected = 0
 

@@ -16,11 +16,7 @@ PASSWORD: Final = f"{CANARY}-password"
 
 
 class Authority:
-    """Signs certificates.
-
-    Attributes:
-        path: The file with its own certificate.
-    """
+    """Signs certificates."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -32,7 +28,7 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         self._folder = folder
-        self.path = folder / f"{name}.pem"
+        self.path = folder / f"{name}.pem"  # the file with its own certificate
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def certify(self, host: str, *, expired: bool = False) -> tuple[Path, Path]:

@@ -1,7 +1,6 @@
 """Requests for an engine itself, without a session, and what they meet."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
@@ -16,15 +15,13 @@ from tests.support.raw_server import Handler, raw_server
 IDLE: Final = "<Engine 0 of 2 slots taken, 0 waiting"
 """How an engine with two slots begins to show itself when none is taken."""
 CHUNK: Final = bytes(65536)
-PLAIN: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For engines that need no TLS."""
 
 
 class Engine(engine.Engine):
-    """An engine with two slots."""
+    """An engine with two slots; without TLS if there is nothing that loads it."""
 
-    def __init__(self, url: str, context: ssl.SSLContext = PLAIN, **options: Any) -> None:
-        super().__init__(httpx.URL(url), 2, context, **options)
+    def __init__(self, url: str, load_tls: Any = None, **options: Any) -> None:
+        super().__init__(httpx.URL(url), 2, load_tls, **options)
         self._url = url
 
     async def send(
@@ -79,18 +76,10 @@ class Pieces:
 
 
 class Greedy:
-    """Takes a head in, and then as much as a test lets it.
-
-    Attributes:
-        received: Bytes behind the head.
-        connections: How many there were.
-        has_head: Set when the head is there.
-        may_read: For the test to set.
-        ended: Set when the connection has ended.
-    """
+    """Takes a head in, and then as much as a test lets it."""
 
     def __init__(self, reply: bytes = b"") -> None:
-        self.received = 0
+        self.received = 0  # bytes behind the head
         self.connections = 0
         self.has_head = asyncio.Event()
         self.may_read = asyncio.Event()

@@ -25,42 +25,28 @@ _NOW_AND_HARD: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 
 @dataclass(slots=True, eq=False)
 class Receipt:
-    """A request of which at least one byte came.
+    """A request of which at least one byte came."""
 
-    Attributes:
-        call: What its header `CALL` says; None as long as its head is not complete.
-        whole: Whether its body is complete.
-        answers: The status codes that were sent in reply.
-    """
-
-    call: str | None = None
+    call: str | None = None  # what its header `CALL` says; None as long as its head is not complete
     whole: bool = False
-    answers: list[int] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)  # the status codes that were sent in reply
 
 
 class Line:
-    """A connection, in the hands of a script.
-
-    Attributes:
-        receipts: What was received over it.
-        open: Whether this end is open still.
-        at_rest: Whether the last request was answered and nothing came after it.
-        sends: How often something was sent.
-    """
+    """A connection, in the hands of a script."""
 
     def __init__(self, server: "FailingServer", sock: socket.socket) -> None:
         self.server = server
         self.receipts: list[Receipt] = []
-        self.open = True
-        self.at_rest = False
-        self.sends = 0
+        self.open = True  # whether this end is open still
+        self.at_rest = False  # whether the last request was answered and nothing came after it
+        self.sends = 0  # how often something was sent
         self._socket = sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = b""
         self._tls: tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO] | None = None
 
     async def shake_hands(self, context: ssl.SSLContext) -> None:
-        """Speak TLS from now on."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_side=True)
         self._tls = tls, incoming, outgoing
@@ -207,19 +193,12 @@ Script = Callable[[Line], Awaitable[None]]
 
 
 class FailingServer:
-    """Runs a script on each connection that it accepts, in their order; the last one for the rest.
-
-    Attributes:
-        lines: The connections.
-        receipts: The requests, in their order.
-        may_go_on: For scripts to wait for.
-        tasks: Its own.
-    """
+    """Runs a script on each connection, in their order; the last one on the rest."""
 
     def __init__(self, *scripts: Script, tls: ssl.SSLContext | None = None) -> None:
         self.lines: list[Line] = []
-        self.receipts: list[Receipt] = []
-        self.may_go_on = asyncio.Event()
+        self.receipts: list[Receipt] = []  # the requests, in their order
+        self.may_go_on = asyncio.Event()  # for scripts to wait for
         self.tasks: set[asyncio.Task[Any]] = set()
         self._news = asyncio.Event()
         self._scripts = scripts

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Set as AbstractSet
 from inspect import isawaitable
 from typing import Any, Final
 
-from tests.support.failing_server import Line, Script, reply
+from tests.support.failing_server import FailingServer, Line, Script, reply
 
 Act = Callable[[Line], Any]
 
@@ -153,3 +153,11 @@ def others_than(tasks: AbstractSet[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]
     """Return the other tasks, without this one and those that Windows' loop has for servers."""
     left = asyncio.all_tasks() - tasks - {asyncio.current_task()}
     return {task for task in left if task and "IocpProactor.accept" not in repr(task)}
+
+
+async def be_quiet(server: FailingServer) -> None:
+    """Wait until no task is left, and no connection is open but those that may be used again."""
+    await server.until(lambda: all(line.at_rest or not line.open for line in server.lines))
+    if left := others_than(server.tasks):
+        _, pending = await asyncio.wait(left, timeout=20)
+        assert not pending

@@ -12,7 +12,6 @@ from tests.support.secrecy import CANARY, texts_of
 
 
 def mode_of(path: Path) -> int:
-    """Return the permissions of a file or folder."""
     return stat.S_IMODE(path.lstat().st_mode)
 
 

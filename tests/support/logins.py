@@ -29,22 +29,14 @@ def make_token(name: object, *, expires_at: float | None = None, life: float = 3
 
 
 class Person:
-    """Logs in when a test allows it: with each of the given results in turn, then with new tokens.
-
-    Attributes:
-        asked: Logins that began.
-        done: Logins that ended, with or without a token.
-        started: Set as soon as a login has begun.
-        ended: Set as soon as a login has ended.
-        may_finish: While it is cleared, logins wait for it.
-    """
+    """Logs in when a test allows it: with the given results in turn, then with new tokens."""
 
     def __init__(self, *answers: object) -> None:
-        self.asked = 0
-        self.done = 0
-        self.started = asyncio.Event()
-        self.ended = asyncio.Event()
-        self.may_finish = asyncio.Event()
+        self.asked = 0  # logins that began
+        self.done = 0  # logins that ended, with or without a token
+        self.started = asyncio.Event()  # set as soon as a login has begun
+        self.ended = asyncio.Event()  # set as soon as a login has ended
+        self.may_finish = asyncio.Event()  # while it is cleared, logins wait for it
         self.may_finish.set()
         self._answers = list(answers)
 
@@ -64,20 +56,14 @@ class Person:
 
 
 class Store(MemoryStore):
-    """Counts its uses, and fails while it has an error to raise.
-
-    Attributes:
-        down: What every use raises; None if the store works.
-        loads: How often it was read.
-        saves: How often it was written.
-    """
+    """Counts its uses, and fails while it has an error to raise."""
 
     def __init__(self, token: Token | None = None, key: TokenKey | None = None) -> None:
         super().__init__(key)
         self._token = token
-        self.down: BaseException | None = None
-        self.loads = 0
-        self.saves = 0
+        self.down: BaseException | None = None  # what every use raises; None if the store works
+        self.loads = 0  # how often it was read
+        self.saves = 0  # how often it was written
 
     async def load(self) -> Token | None:
         """Return the token after a turn of the event loop, as a real store does."""

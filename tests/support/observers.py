@@ -9,18 +9,12 @@ Event = tuple[Any, ...]
 
 
 class Book(Observer):
-    """Writes down what it is told.
-
-    Attributes:
-        events: The method, the number of the call, and the rest.
-        calls: The calls that were named.
-        tasks: The tasks in which it was told.
-    """
+    """Writes down what it is told."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.calls: list[CallInfo] = []
-        self.tasks: set[asyncio.Task[Any] | None] = set()
+        self.events: list[Event] = []  # the method, the number of the call, and the rest
+        self.calls: list[CallInfo] = []  # the calls that were named
+        self.tasks: set[asyncio.Task[Any] | None] = set()  # the tasks in which it was told
 
     def _note(self, event: str, call: CallInfo, *rest: object) -> None:
         self.events.append((event, call.number, *rest))

@@ -11,13 +11,11 @@ Linux): one of them could be taken before the server starts, or while it is down
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody uses."""
     (port,) = free_ports(1)
     return port
 
 
 def free_ports(number: int) -> list[int]:
-    """Return different ports of this machine that nobody uses."""
     found: list[int] = []
     with ExitStack() as probes:
         while len(found) < number:

@@ -14,6 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.ports import free_port
+from tests.support.programs import Program
 from tests.support.secrecy import CANARY
 
 # Debian keeps the programs of each version in a folder of its own, which is not on PATH.
@@ -27,41 +28,37 @@ NEEDS_POSTGRES: Final = pytest.mark.skipif(
     not POSTGRES, reason="not tested, because no postgres was found"
 )
 
-_PATIENCE: Final = 60.0
-"""Seconds in which it starts, even on a busy machine."""
 
+class PostgresServer(Program):
+    """A server with its files in a folder of its own; it writes to the disk as for users."""
 
-class PostgresServer:
-    """A server with its files in a folder of its own; it writes to the disk as for users.
-
-    Attributes:
-        port: Where it listens on 127.0.0.1.
-        role: The name of its only role, which may do everything. The password is `CANARY`.
-    """
-
+    # The name of its only role, which may do everything. The password is `CANARY`.
     role: Final = "fleet"
 
     def __init__(self) -> None:
         # Not a folder of pytest: root owns these, and the server refuses to run as root.
         self._folder = Path(tempfile.mkdtemp(prefix="gateway-sdk-postgres-"))
-        self._user: dict[str, Any] = {}
+        self.port = free_port()
+        options: dict[str, Any] = {"cwd": self._folder}
         if os.getuid() == 0:
             nobody = pwd.getpwnam("nobody")
             os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
-            self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()}
-        self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+            options |= {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()}
+        command = [
+            *(PROGRAM or "postgres", "-D", str(self._folder / "data")),
+            *("-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}"),
+            *("-c", "unix_socket_directories=", "-c", "shared_buffers=32MB"),
+            # After a kill, one call in place of one for each of a thousand files.
+            *("-c", "recovery_init_sync_method=syncfs"),
+        ]
+        super().__init__(command, self._folder / "log", **options)
         self._databases = 0
 
     def address(self, database: str = "postgres", *, password: str = CANARY) -> str:
         return f"postgresql://{self.role}:{password}@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> None:
-        """Make the files of an empty server.
-
-        Raises:
-            CalledProcessError: They cannot be made.
-        """
+        """Make the files of an empty server."""
         secret = self._folder / "password"
         secret.write_text(CANARY)
         secret.chmod(0o644)  # the folder is closed to others
@@ -71,62 +68,32 @@ class PostgresServer:
                 "--username", self.role, "--pwfile", str(secret), "--auth", "scram-sha-256",
                 "--encoding", "UTF8", "--locale", "C",
             ],
-            check=True, capture_output=True, cwd=self._folder, **self._user,
+            check=True, capture_output=True, **self._options,
         )  # fmt: skip
 
     def start(self) -> None:
-        """Start it, and wait until it answers; call it in a thread if a loop runs in this one.
-
-        Raises:
-            RuntimeError: It does not start, for the reason that it says.
-        """
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + self.patience
         while True:
-            self._process = self._started()
-            while self._process.poll() is None and time.monotonic() < end:
-                if self._answers():
-                    return
-                time.sleep(0.02)
-            self.kill()
-            # The children of a killed server hold its memory until they notice its death.
-            if time.monotonic() > end:
-                said = (self._folder / "log").read_text()[-2000:]
-                raise RuntimeError("postgres did not start: " + said)
-            time.sleep(0.1)
+            try:
+                return super().start()
+            except RuntimeError:
+                if time.monotonic() > end:
+                    raise
+                # The children of a killed server hold its memory until they notice its death.
+                time.sleep(0.1)
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        options = (
-            *("-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}"),
-            *("-c", "unix_socket_directories=", "-c", "shared_buffers=32MB"),
-            # After a kill, one call in place of one for each of a thousand files.
-            *("-c", "recovery_init_sync_method=syncfs"),
-        )
-        with (self._folder / "log").open("ab") as log:
-            return subprocess.Popen(
-                [PROGRAM or "postgres", "-D", str(self._folder / "data"), *options],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder, **self._user,
-            )  # fmt: skip
-
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             psycopg.connect(self.address(), connect_timeout=5).close()
         except psycopg.OperationalError:
             return False
         return True
 
-    def kill(self) -> None:
-        """End it without a warning, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
     def start_again(self) -> None:
         if self._process is None:
             self.start()
 
     def remove(self) -> None:
-        """End it and delete its files."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 

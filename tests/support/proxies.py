@@ -32,19 +32,13 @@ class Gateway(Server):
 
 
 class Proxy:
-    """Takes every connection to one port of this machine, wherever it is meant to go.
-
-    Attributes:
-        heads: The heads that it received.
-        answers: Raw answers in place of its own, one per connection; then it does its work. An
-            empty one is a silence.
-        peers: The certificates that its clients showed.
-    """
+    """Takes every connection to one port of this machine, wherever it is meant to go."""
 
     def __init__(self, port: int, *answers: bytes) -> None:
         self.heads: list[bytes] = []
+        # Raw answers in place of its own, one per connection; an empty one is a silence.
         self.answers = list(answers)
-        self.peers: list[object] = []
+        self.peers: list[object] = []  # the certificates that its clients showed
         self.asked = asyncio.Event()
         self._port = port
 
@@ -80,7 +74,6 @@ def _forwarded(head: bytes) -> bytes:
 
 
 async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass on what comes, and the end of it."""
     while data := await reader.read(65536):
         writer.write(data)
     writer.transport.abort()

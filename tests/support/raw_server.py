@@ -1,6 +1,7 @@
 """A server that does with each connection exactly what a test says, byte by byte."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -37,40 +38,49 @@ async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> As
 
 @asynccontextmanager
 async def raw_server(handler: Handler) -> AsyncIterator[str]:
-    """Serve connections in clear, and yield the base URL."""
     async with serving(handler) as port:
         yield f"http://127.0.0.1:{port}"
 
 
+def field(head: bytes, name: str) -> str:
+    found = re.search(rb"(?i)\r\n%s: *([^\r]*)" % name.encode(), head)
+    return found[1].decode("latin-1") if found else ""
+
+
+async def body_of(head: bytes, reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Read a body with a length or in chunks (RFC 9112, 7.1), without its framing."""
+    left = int(field(head, "Content-Length") or 0)
+    while left:
+        piece = await reader.read(min(left, 2**16))
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", left)
+        left -= len(piece)
+        yield piece
+    while field(head, "Transfer-Encoding"):
+        size = int(await reader.readuntil(b"\r\n"), 16)
+        yield (await reader.readexactly(size + 2))[:-2]
+        if not size:
+            return
+
+
 async def read_request(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
-    for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            return head + await reader.readexactly(int(value))
-    return head
+    return head + await reader.readexactly(int(field(head, "Content-Length") or 0))
 
 
 class Server:
-    """Answers every request.
-
-    Attributes:
-        received: The requests of each connection.
-        writers: The connections.
-        answer: What it answers, or makes an answer of a request.
-    """
+    """Answers every request."""
 
     def __init__(self, answer: bytes | Callable[[bytes], bytes] = OK) -> None:
-        self.received: list[list[bytes]] = []
+        self.received: list[list[bytes]] = []  # the requests of each connection
         self.writers: list[asyncio.StreamWriter] = []
-        self.answer = answer
+        self.answer = answer  # what it answers, or makes an answer of a request
 
     @property
     def requests(self) -> list[bytes]:
         return [request for requests in self.received for request in requests]
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of a connection."""
         mine: list[bytes] = []
         self.received.append(mine)
         self.writers.append(writer)

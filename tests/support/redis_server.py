@@ -1,7 +1,6 @@
 """A real Redis of a test's own, which can be killed and started again."""
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +9,7 @@ import pytest
 from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import RedisStore
 from tests.support.logins import make_token
+from tests.support.programs import Program
 from tests.support.secrecy import CANARY, texts_of
 
 PROGRAM: Final = shutil.which("redis-server")
@@ -19,45 +19,22 @@ NEEDS_REDIS: Final = pytest.mark.skipif(
 )
 
 
-class RedisServer:
-    """A redis-server that keeps its files in a folder, and listens at a socket in it.
-
-    Attributes:
-        url: Its address on this machine, without a password.
-    """
+class RedisServer(Program):
+    """A redis-server that keeps its files in a folder, and listens at a socket in it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        self.url = f"unix://{folder / 'redis.sock'}"
-        self._command = [
+        self.url = f"unix://{folder / 'redis.sock'}"  # without a password
+        command = [
             PROGRAM or "redis-server",
             *("--port", "0"),
             *("--unixsocket", str(folder / "redis.sock"), "--unixsocketperm", "700"),
             *("--dir", str(folder), "--save", "", "--appendfsync", "always"),
             *options,
         ]
-        self._process: subprocess.Popen[str] | None = None
+        super().__init__(command, folder / "log")
 
-    def start(self) -> None:
-        """Start it, and wait until it takes connections.
-
-        Raises:
-            RuntimeError: it does not start, for the reason that it says.
-        """
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, encoding="utf-8")
-        assert self._process.stdout is not None
-        said: list[str] = []
-        for line in self._process.stdout:
-            said.append(line)
-            if "ready to accept connections" in line.lower():
-                return
-        raise RuntimeError("redis-server did not start: " + "".join(said))
-
-    def kill(self) -> None:
-        """End it without a warning, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+    def answers(self) -> bool:
+        return b"ready to accept connections" in self._log.read_bytes().lower()
 
 
 async def refusal(store: RedisStore) -> str:

@@ -22,7 +22,6 @@ class Renewing:
 
 
 def status(code: int, **headers: str) -> Step:
-    """Answer with a status and an empty object."""
     return lambda _: httpx.Response(code, json={}, headers=headers)
 
 

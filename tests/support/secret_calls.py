@@ -39,11 +39,7 @@ class Source:
 
 
 class Listener(Observer):
-    """Keeps the texts of all that it is told.
-
-    Attributes:
-        heard: Those texts.
-    """
+    """Keeps the texts of all that it is told."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []

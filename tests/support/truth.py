@@ -44,21 +44,16 @@ POLICIES: Final[dict[str, RetryPolicy | None]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """A way to fail, and what may be said of an attempt that met it.
-
-    Attributes:
-        script: What the server does with each connection.
-        ends: What the attempt comes to; several where it is a matter of time.
-        received: Requests that come per attempt that was sent; None where that is one too.
-        times: The phase that is never over has a short one.
-        passes: Whether it may pass by itself; None where that is a matter of time. What does not
-            is not tried again.
-    """
+    """A way to fail, and what may be said of an attempt that met it."""
 
     script: Script
+    # What the attempt comes to; several where it is a matter of time.
     ends: tuple[End, ...] = (LOST,)
+    # Requests that come per attempt that was sent; None where that is one too.
     received: int | None = 1
+    # The phase that is never over has a short one.
     times: httpx.Timeout = field(default_factory=lambda: PATIENT)
+    # Whether it may pass by itself, and is tried again; None where that is a matter of time.
     passes: bool | None = True
 
 

@@ -25,11 +25,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def jump(self) -> None:
-        """Go to the time of the next timer.
-
-        Raises:
-            RuntimeError: there is none.
-        """
+        """Go to the time of the next timer."""
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # sorted
         if not timers:
             raise RuntimeError("nothing will ever happen: everybody waits for somebody else")
@@ -39,8 +35,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class _Jumping(selectors.DefaultSelector):
-    """Lets time pass instead of waiting for it."""
-
     def __init__(self, loop: VirtualTimeLoop) -> None:
         super().__init__()
         self._loop = loop
@@ -54,19 +48,15 @@ class _Jumping(selectors.DefaultSelector):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time and return its result."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(coroutine)
 
 
 def now() -> float:
-    """Return the time of the running loop."""
     return asyncio.get_running_loop().time()
 
 
 def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in virtual time."""
-
     @wraps(test)
     def running(*args: P.args, **kwargs: P.kwargs) -> None:
         run(test(*args, **kwargs))

@@ -20,22 +20,13 @@ _PROVEN_UNDONE: Final = ([429], [401])
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A call, as its session tells of it.
+    """A call, as its session tells of it."""
 
-    Attributes:
-        call: Its name among the calls of a test.
-        operation: The operation's name.
-        attempts: As told to an observer.
-        outcome: As told to an observer when it ended; None until then.
-        error: What it raised, unless it was cancelled.
-        value: What it returned.
-    """
-
-    call: str
+    call: str  # its name among the calls of a test
     operation: str
-    attempts: list[Attempt] = field(default_factory=list)
-    outcome: Outcome | None = None
-    error: GatewayError | None = None
+    attempts: list[Attempt] = field(default_factory=list)  # as told to an observer
+    outcome: Outcome | None = None  # as told to an observer when it ended; None until then
+    error: GatewayError | None = None  # what it raised, unless it was cancelled
     value: Any = None
 
     @property
@@ -48,8 +39,6 @@ _CURRENT: ContextVar[Record] = ContextVar("_CURRENT")
 
 
 class Witness(Observer):
-    """Keeps a record of each call that is made through it."""
-
     def __init__(self) -> None:
         self.records: list[Record] = []
         self._by_number: dict[int, Record] = {}

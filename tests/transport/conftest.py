@@ -9,13 +9,11 @@ from tests.support.certificates import Authority, Papers
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """An authority that certifies servers."""
     return Authority(tmp_path_factory.mktemp("authority"), "tests")
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment that names no proxy."""
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -24,5 +22,4 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture(scope="session")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    """A client's certificate and key in all forms."""
     return Papers(tmp_path_factory.mktemp("papers"))

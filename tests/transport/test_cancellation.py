@@ -14,26 +14,19 @@ from gateway_sdk import GatewaySession, Outcome, RateLimit
 from tests.support.calls import Call
 from tests.support.certificates import Authority
 from tests.support.failing_server import FailingServer, Line, Script
-from tests.support.failing_steps import HEAD, others_than, turns
+from tests.support.failing_steps import HEAD, be_quiet, turns
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
 
 
 class How(Enum):
-    """When exactly a task is cancelled."""
-
     AT_ONCE = "as soon as it is suspended"
     LATE = "in the turn in which what it waited for has happened"
     BY_TURN = "after so many turns of the event loop"
 
 
 class Cut:
-    """Runs a coroutine and cancels its task once.
-
-    Attributes:
-        done: Whether it was cancelled; else the coroutine ended before it came to that.
-        left: What *measure* returned at that moment.
-    """
+    """Runs a coroutine and cancels its task once."""
 
     def __init__(
         self, work: Coroutine[Any, Any, Any], number: int, how: How, measure: Callable[[], int]
@@ -42,11 +35,11 @@ class Cut:
         self._number = number
         self._how = how
         self._measure = measure
+        # Whether it was cancelled; else the coroutine ended before it came to that.
         self.done = False
-        self.left = 0
+        self.left = 0  # what *measure* returned at that moment
 
     async def run(self) -> Any:
-        """Run, and be cancelled at the suspension of that number."""
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -88,11 +81,7 @@ class Cut:
 
 
 class SentBytes:
-    """Counts what this process hands to its sockets for a port.
-
-    Attributes:
-        port: Which.
-    """
+    """Counts what this process hands to its sockets for a port."""
 
     _SENDING: Final = [name for name in ("send", "sendmsg") if hasattr(socket.socket, name)]
     _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
@@ -133,29 +122,19 @@ async def slow_token() -> str:
 
 
 async def slow_sleep(seconds: float) -> None:
-    """Wait for some turns, however long was asked for."""
     await turns(2)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a call waits.
-
-    Attributes:
-        operation: The call's.
-        options: Of its session.
-        connections: Of its session at the most; one of them is its sibling's.
-        used: Whether its connection was used before.
-        released: Whether the sibling ends while the call waits.
-        secure: Whether the connection is one of TLS.
-    """
+    """Where a call waits."""
 
     operation: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    connections: int = 2
-    used: bool = False
-    released: bool = False
-    secure: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)  # of its session
+    connections: int = 2  # of its session at the most; one of them is its sibling's
+    used: bool = False  # whether its connection was used before
+    released: bool = False  # whether the sibling ends while the call waits
+    secure: bool = False  # whether the connection is one of TLS
 
 
 PLACES: Final[dict[str, Place]] = {
@@ -209,30 +188,18 @@ def attending(place: str) -> Script:
 
 @dataclass
 class Scene:
-    """A session with a server, a sibling and a victim."""
-
     gateway: GatewaySession
     server: FailingServer
     witness: Witness
     place: Place
 
     async def probe(self) -> None:
-        """Use every connection at the same time."""
         probes = [
             asyncio.create_task(self.witness.call(self.gateway, "order_history", PROBE))
             for _ in range(self.place.connections)
         ]
         for record in await asyncio.gather(*probes):
             assert record.value == PROBE
-
-    async def be_quiet(self) -> None:
-        """Wait until no task is left and no connection is open but those that may be used again."""
-        await self.server.until(
-            lambda: all(line.at_rest or not line.open for line in self.server.lines)
-        )
-        if left := others_than(self.server.tasks):
-            _, pending = await asyncio.wait(left, timeout=20)
-            assert not pending
 
 
 async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool:
@@ -261,7 +228,7 @@ async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool
     assert (await sibling).value == SIBLING
     assert len((await sibling).attempts) == 1
     await scene.probe()
-    await scene.be_quiet()
+    await be_quiet(server)
     # On uvloop no byte is counted: it does not send through Python's sockets.
     counted = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
     nothing_left = counted and not scene.place.secure and cut.left == before

@@ -31,7 +31,6 @@ WAYS: dict[str, Given] = {
 
 @pytest.mark.parametrize("given", WAYS.values(), ids=WAYS)
 async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, given: Given) -> None:
-    """Each form of a client certificate is shown to the gateway."""
     gateway = Gateway()
     async with serving(gateway.handle, papers.authority.demanding()) as port:
         options = {"verify": papers.authority.path, **given(papers)}
@@ -108,29 +107,6 @@ def test_nobody_is_asked_for_the_password_of_a_key(papers: Papers) -> None:
 
     assert done.stdout == "refused\n"
     assert "pass phrase" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    "cert",
-    [
-        (),
-        ("a", "b", "c", "d"),
-        5,
-        True,
-        b"a.pem",
-        ["a.pem", "a.key"],
-        ("a.pem", None),
-        (None, "a.key"),
-        ("a.pem", "a.key", b"password"),
-        ("a.pem", "a.key", None),
-        {"cert": "a.pem"},
-    ],
-    ids=repr,
-)
-def test_what_is_no_certificate(cert: Any) -> None:
-    """A certificate is a path, or two, or two and a password."""
-    with pytest.raises(ConfigurationError, match="cert must be a path"):
-        GatewaySession("https://gateway.test", access_token="t", cert=cert)
 
 
 def test_a_context_has_its_own_certificate(papers: Papers) -> None:

@@ -26,7 +26,6 @@ class Peer:
         self.end = end
 
     async def receive(self, number: int) -> bytes:
-        """Receive so many bytes, or as many as come before the end."""
         loop, data = asyncio.get_running_loop(), b""
         while len(data) < number and (part := await loop.sock_recv(self.end, 65536)):
             data += part
@@ -39,7 +38,6 @@ class Peer:
 
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[Connection, Peer]]:
-    """Open a connection to a socket of the test's own."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         connection = await Dialler("127.0.0.1", listener.getsockname()[1]).connect()
         end, _ = listener.accept()
@@ -158,25 +156,17 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(what: str, *, noticed:
         assert connection.is_closing == noticed
 
 
-async def test_what_was_read_already_makes_it_unfit() -> None:
-    """A connection with a rest of something is not kept."""
-    async with connected() as (connection, peer):
-        peer.end.send(b"more than a reply")
-        await turns(5)
-        assert not connection.is_fit()
-        connection.rest()
-        assert connection.is_closing
-
-
-async def test_what_ended_with_its_reply_is_not_kept() -> None:
+async def test_what_has_a_rest_of_something_is_not_kept() -> None:
     """As when a server sends the end of TLS together with the reply."""
     pool = Pool(time.monotonic)
     async with connected() as (connection, peer):
         peer.end.send(b"more than a reply")
         await turns(5)
+        assert not connection.is_fit()
         pool.add(connection)
         pool.keep(connection)
 
+        assert connection.is_closing
         assert pool.idle == 0
         assert pool.take() is None
 

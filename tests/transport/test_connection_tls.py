@@ -10,25 +10,21 @@ from typing import Final, NamedTuple
 import pytest
 
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.dial import Dialler
 from gateway_sdk._transport.tls import TlsLayer
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns
+from tests.transport.test_connection import connected
 
 HOST: Final = "127.0.0.1"
 
 
 class Layer:
-    """The server's side of one layer of TLS."""
-
     def __init__(self, context: ssl.SSLContext) -> None:
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
 
 class Peer:
-    """A server that speaks TLS in any number of layers."""
-
     def __init__(self, end: socket.socket) -> None:
         self.end = end
         self.layers: list[Layer] = []
@@ -51,7 +47,6 @@ class Peer:
             await self.raw(self.wrap(layer.outgoing.read(), self.layers[:-1]))
 
     async def receive(self) -> bytes:
-        """Receive something through all layers."""
         while True:
             data = await asyncio.get_running_loop().sock_recv(self.end, 65536)
             if not data:
@@ -85,50 +80,25 @@ class Peer:
 
 
 class Papers(NamedTuple):
-    """The contexts of both sides."""
-
     server: ssl.SSLContext
     client: ssl.SSLContext
 
 
 @pytest.fixture(scope="module")
 def papers(authority: Authority) -> Papers:
-    """Certificates that both sides agree on."""
     return Papers(authority.server(HOST), authority.client())
 
 
 @asynccontextmanager
 async def secured(papers: Papers, layers: int = 1) -> AsyncIterator[tuple[Connection, Peer]]:
     """Open a connection with so many layers of TLS to a server of the test's own."""
-    with socket.create_server((HOST, 0)) as listener:
-        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
-        end, _ = listener.accept()
-        end.settimeout(0)
-        peer = Peer(end)
-        try:
-            for _ in range(layers):
-                await asyncio.gather(
-                    peer.shake_hands(papers.server), connection.start_tls(papers.client, HOST)
-                )
-            yield connection, peer
-        finally:
-            connection.abort()
-            await connection.closed
-            end.close()
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3])
-async def test_data_go_through_all_layers(papers: Papers, layers: int) -> None:
-    """A proxy that is reached over TLS carries another TLS inside."""
-    async with secured(papers, layers) as (connection, peer):
-        connection.write(bytes(100_000))
-        received = 0
-        while received < 100_000:
-            received += len(await peer.receive())
-        await peer.send(b"answer")
-
-        assert await connection.read(20) == b"answer"
-        assert [layer.ssl_object.version() for layer in connection._layers] == ["TLSv1.3"] * layers
+    async with connected() as (connection, plain):
+        peer = Peer(plain.end)
+        for _ in range(layers):
+            await asyncio.gather(
+                peer.shake_hands(papers.server), connection.start_tls(papers.client, HOST)
+            )
+        yield connection, peer
 
 
 def _outer_end(peer: Peer) -> bytes:
@@ -166,7 +136,7 @@ async def test_only_the_server_can_say_that_it_is_the_end(
 
 
 async def test_what_came_before_a_broken_record_is_read(papers: Papers) -> None:
-    """Even in the same packet; then comes the error, and the connection is cut."""
+    """Even in the same packet; then the connection is cut, and an alert tells the server why."""
     async with secured(papers) as (connection, peer):
         await peer.raw(peer.wrap(b"good", peer.layers) + b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -174,6 +144,8 @@ async def test_what_came_before_a_broken_record_is_read(papers: Papers) -> None:
         with pytest.raises(ssl.SSLError):
             await connection.read(20)
         assert connection.is_closing
+        with pytest.raises(ssl.SSLError, match="ALERT"):
+            await peer.receive()
 
 
 @pytest.mark.parametrize("data", [b"H", b""], ids=["data", "the end"])
@@ -218,16 +190,6 @@ async def test_a_ticket_that_comes_late_does_no_harm(papers: Papers) -> None:
         assert not connection.is_closing
 
 
-async def test_what_tls_itself_has_to_say_is_sent(papers: Papers) -> None:
-    """An alert about what cannot be read reaches the server."""
-    async with secured(papers) as (connection, peer):
-        await peer.raw(b"\x17\x03\x03\x00\x05broke")
-        with pytest.raises(ssl.SSLError):
-            await connection.read(20)
-        with pytest.raises(ssl.SSLError, match="ALERT"):
-            await peer.receive()
-
-
 async def test_what_is_written_during_another_handshake_follows_it(papers: Papers) -> None:
     """A server may want one at any time in TLS 1.2; OpenSSL takes no data meanwhile."""
     async with secured(papers) as (connection, peer):
@@ -252,33 +214,16 @@ async def test_what_is_written_during_another_handshake_follows_it(papers: Paper
 
 async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) -> None:
     """The server is told why, and nothing else was sent."""
-    with socket.create_server((HOST, 0)) as listener:
-        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
-        end, _ = listener.accept()
-        with end:
-            end.settimeout(0)
-            mine, theirs = await asyncio.gather(
-                connection.start_tls(ssl.create_default_context(), HOST),
-                Peer(end).shake_hands(papers.server),
-                return_exceptions=True,
-            )
-            connection.abort()
-            await connection.closed
+    async with connected() as (connection, plain):
+        mine, theirs = await asyncio.gather(
+            connection.start_tls(ssl.create_default_context(), HOST),
+            Peer(plain.end).shake_hands(papers.server),
+            return_exceptions=True,
+        )
 
     assert isinstance(mine, ssl.SSLCertVerificationError)
     assert isinstance(theirs, ssl.SSLError)
     assert "ALERT_UNKNOWN_CA" in theirs.reason
-
-
-async def test_a_server_that_hangs_up_in_the_handshake_is_an_error(papers: Papers) -> None:
-    """It is none that has sent anything."""
-    with socket.create_server((HOST, 0)) as listener:
-        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
-        end, _ = listener.accept()
-        end.shutdown(socket.SHUT_WR)
-        with end, pytest.raises(ConnectionResetError, match="handshake"):
-            await connection.start_tls(papers.client, HOST)
-        await connection.closed
 
 
 async def test_a_server_that_ends_tls_right_after_the_handshake_is_an_error(
@@ -298,16 +243,12 @@ async def test_a_server_that_ends_tls_right_after_the_handshake_is_an_error(
             await peer.raw(layer.outgoing.read())
         await peer.raw(peer.goodbye())
 
-    with socket.create_server((HOST, 0)) as listener:
-        connection = await Dialler(HOST, listener.getsockname()[1]).connect()
-        end, _ = listener.accept()
-        with end:
-            end.settimeout(0)
-            mine, theirs = await asyncio.gather(
-                connection.start_tls(papers.client, HOST), serve(Peer(end)), return_exceptions=True
-            )
-            connection.abort()
-            await connection.closed
+    async with connected() as (connection, plain):
+        mine, theirs = await asyncio.gather(
+            connection.start_tls(papers.client, HOST),
+            serve(Peer(plain.end)),
+            return_exceptions=True,
+        )
 
     assert theirs is None
     assert isinstance(mine, ConnectionResetError)

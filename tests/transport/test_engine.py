@@ -6,7 +6,6 @@ import os
 import socket
 import threading
 from collections.abc import AsyncIterator
-from itertools import chain
 from typing import Any, cast
 
 import httpx
@@ -15,40 +14,14 @@ import pytest
 from gateway_sdk import GatewaySession, NotFoundError, Outcome, UploadFailedError
 from gateway_sdk._call.failure import reason_of
 from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
-from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import Renewing
 from tests.support.engines import IDLE, Engine, body_of, engine_at
+from tests.support.logins import Clock
 from tests.support.raw_server import OK, Server, raw_server
 
 
-async def test_waiting_for_a_slot_ends_with_the_pool_time_out() -> None:
-    """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
-    transmission = Transmission(sent=False)
-    server = Server(OK[:-1])
-    async with engine_at(server.handle) as engine:
-        held = [await engine.send() for _ in range(2)]
-        with pytest.raises(httpx.PoolTimeout):
-            await engine.send(transmission=transmission, pool=0.01)
-        for response, writer in zip(held, server.writers, strict=True):
-            writer.write(OK[-1:])
-            await body_of(response)
-
-    assert not transmission.sent
-
-
-class Clock:
-    """Shows the time that a test says."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_old_idle_connections_are_not_used() -> None:
-    """A connection that was idle for longer than load balancers allow is let go."""
-    clock, server = Clock(), Server()
+    clock, server = Clock(0.0), Server()
     async with engine_at(server.handle, clock=clock) as engine:
         for passed in (0.0, KEEPALIVE_EXPIRY - 1, KEEPALIVE_EXPIRY + 1):
             clock.now += passed
@@ -59,7 +32,7 @@ async def test_old_idle_connections_are_not_used() -> None:
 
 async def test_old_idle_connections_are_cut_without_another_call() -> None:
     """The engine looks from time to time; a younger one stays, and is looked at later."""
-    clock, server = Clock(), Server(OK[:-1])
+    clock, server = Clock(0.0), Server(OK[:-1])
     async with engine_at(server.handle, clock=clock) as engine:
         held = [await engine.send() for _ in range(2)]
         for half, response in enumerate(held):
@@ -84,7 +57,6 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
 
 
 async def test_closing_cuts_what_is_open() -> None:
-    """Idle or used: both ends are closed when it returns."""
     server = Server(OK[:-1])
     async with engine_at(server.handle) as engine:
         response = await engine.send()
@@ -120,16 +92,6 @@ async def test_closing_ends_the_thread_of_look_ups(monkeypatch: pytest.MonkeyPat
     assert [thread.is_alive() for thread in looking_up] == [False]
 
 
-@pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
-async def test_a_host_that_cannot_be(host: str) -> None:
-    """A name that cannot be looked up is no connection, whatever the system says."""
-    engine = Engine(f"http://{host.replace(' ', '-' * 70)}")
-    with pytest.raises(httpx.ConnectError):
-        await engine.send()
-
-    assert IDLE in repr(engine)
-
-
 async def test_a_time_out_of_the_system_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system gives up by its own clock, so the seconds of `timeout` are not named."""
 
@@ -144,44 +106,6 @@ async def test_a_time_out_of_the_system_is_not_ours(monkeypatch: pytest.MonkeyPa
     assert isinstance(caught.value.__cause__, TimeoutError)
     text = os.strerror(errno.ETIMEDOUT)
     assert reason_of(caught.value, httpx.Timeout(30)).text == text[:1].lower() + text[1:]
-
-
-async def test_while_the_server_is_away_one_call_at_a_time_tries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The others wait for what becomes of it: its error is theirs, and after a success they go."""
-    route, release, tries = Engine("http://gateway.test")._route, asyncio.Event(), 0
-    errors: list[Exception] = []
-
-    async def trying(*_: object) -> str:
-        nonlocal tries
-        tries += 1
-        await release.wait()
-        if errors:
-            raise errors[0]
-        return "connected"
-
-    async def five() -> list[object]:
-        calls = [route.open(Transmission(sent=False), None) for _ in range(5)]
-        opening = [asyncio.create_task(call) for call in calls]
-        await asyncio.sleep(0)
-        tried.append(tries)
-        release.set()
-        await asyncio.wait(opening)
-        release.clear()
-        return [task.exception() or task.result() for task in opening]
-
-    tried: list[int] = []
-    monkeypatch.setattr(route, "_open", trying)
-    errors.append(OSError("refused"))
-    failed = [await five(), await five()]
-    errors.clear()
-    connected = [await five(), await five()]
-
-    assert all(isinstance(error, httpx.ConnectError) for error in chain(*failed))
-    assert connected == [["connected"] * 5] * 2
-    # Five know of nothing yet; then one tries for all five, and one more, who is successful.
-    assert tried == [5, 6, 7, 16]
 
 
 # --- which connections are used again -----------------------------------------------------

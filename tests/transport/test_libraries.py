@@ -1,4 +1,4 @@
-"""Transports and clients of httpx, and of httpx2, which has its classes under another name."""
+"""Transports and clients of the user: those of httpx, and of httpx2 under its own name."""
 
 import gzip
 import importlib
@@ -11,14 +11,20 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
+    ConfigurationError,
     ConflictError,
     ConnectionFailedError,
+    GatewayError,
     GatewaySession,
+    GatewayTransport,
     Outcome,
+    RedirectError,
     ReplyLostError,
+    RetryPolicy,
     SessionStateError,
 )
-from tests.support.calls import CALLS
+from tests.support.calls import CALLS, Renewing
 from tests.support.raw_server import Server, raw_server
 
 BASE_URL = "https://gateway.test"
@@ -50,14 +56,11 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
-    return GatewaySession(
-        base_url, access_token="token-1", tenant_id="acme", retry=None, **settings
-    )
+    given = {"access_token": "token-1", "tenant_id": "acme", "retry": None, **settings}
+    return GatewaySession(base_url, **given)
 
 
 def answering(library: Any, seen: list[Any], **reply: Any) -> Any:
-    """Make a transport that keeps the requests."""
-
     async def answer(request: Any) -> Any:
         await request.aread()
         seen.append(request)
@@ -84,7 +87,6 @@ async def test_every_operation_goes_through_it(library: Any, name: str, way: str
 
 
 async def test_a_stream_is_sent_piece_by_piece(library: Any) -> None:
-    """Content without a length goes in chunks."""
     seen: list[Any] = []
 
     async def content() -> AsyncIterator[bytes]:
@@ -194,3 +196,142 @@ async def test_its_client_is_never_closed(library: Any) -> None:
     with pytest.raises(SessionStateError):
         await CALLS["order_history"](session(http_client=client))
     assert len(seen) == 1
+
+
+async def test_our_transport_is_one_of_httpx(library: Any) -> None:
+    """A client of httpx2 takes no reply of it; that is said before anything is sent."""
+    server = Server()
+    async with (
+        raw_server(server.handle) as url,
+        library.AsyncClient(transport=GatewayTransport()) as client,
+    ):
+        calling = CALLS["create_customer"](session(url, http_client=client))
+        if library is httpx:
+            assert await calling == {}
+            return
+        with pytest.raises(ConfigurationError, match="clients of httpx alone") as caught:
+            await calling
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_given_transport_is_closed_with_the_session(used: bool) -> None:
+    """A transport that was given is the session's to close, once, whether it was used or not."""
+
+    class Closing(httpx.MockTransport):
+        closed = 0
+
+        async def aclose(self) -> None:
+            self.closed += 1
+
+    transport = Closing(lambda _: httpx.Response(200))
+    gateway = session(transport=transport)
+    if used:
+        await gateway.wallet.order_history(1, 1)
+    await gateway.with_options().aclose()
+    assert transport.closed == 0
+
+    await gateway.aclose()
+    await gateway.aclose()
+
+    assert transport.closed == 1
+
+
+@pytest.mark.parametrize("status", [302, 401, 404, 429, 500])
+@pytest.mark.parametrize("in_hook", [True, False])
+async def test_the_error_of_another_call_says_nothing_about_this_one(
+    status: int, in_hook: bool
+) -> None:
+    """A hook or transport that calls a gateway itself: the write is not refused, nor repeated."""
+    sent = 0
+    other = session(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
+
+    async def report(_: object) -> None:
+        await other.kyc.send_webhook()
+
+    async def handle(request: httpx.Request) -> httpx.Response:
+        nonlocal sent
+        sent += 1
+        if not in_hook:
+            await report(request)
+        return httpx.Response(200)
+
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(handle),
+        event_hooks={"response": [report] if in_hook else []},
+    ) as client:
+        retry = RetryPolicy(backoff=0.0)
+        gateway = session(access_token=Renewing(), http_client=client, retry=retry)
+        with pytest.raises(ReplyLostError) as caught:
+            await gateway.aml.upload_document(b"x")
+
+    assert (caught.value.operation, caught.value.outcome) == ("upload_document", Outcome.UNKNOWN)
+    assert caught.value.advice is Advice.CHECK
+    assert sent == 1
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_hooks_of_its_client_run(library: Any, encoding: str) -> None:
+    """Event hooks see request and reply, may read it, and the session still gets it whole."""
+    seen: list[Any] = []
+    body = gzip.compress(b"[1]") if encoding == "gzip" else b"[1]"
+
+    async def on_request(request: Any) -> None:
+        seen.append((request.method, str(request.url)))
+
+    async def on_response(response: Any) -> None:
+        seen.append(await response.aread())
+
+    reply = {"json": None, "content": body, "headers": {"content-encoding": encoding}}
+    async with library.AsyncClient(
+        transport=answering(library, [], **reply),
+        event_hooks={"request": [on_request], "response": [on_response]},
+    ) as client:
+        value = await session(http_client=client).wallet.spot_trading_available_balance()
+
+    assert value == [1]
+    assert seen == [("GET", f"{BASE_URL}/wallet/1.0.0/spot-trading/available-balance"), b"[1]"]
+
+
+async def test_a_hook_that_meets_a_broken_body(library: Any) -> None:
+    """A reply that a hook cannot read is an unexpected reply, not an error of httpx."""
+
+    async def read(response: Any) -> None:
+        await response.aread()
+
+    reply = {"json": None, "content": b"garbage", "headers": {"content-encoding": "gzip"}}
+    async with library.AsyncClient(
+        transport=answering(library, [], **reply), event_hooks={"response": [read]}
+    ) as client:
+        with pytest.raises(GatewayError) as caught:
+            await session(http_client=client).aml.upload_document(b"x")
+
+    assert caught.value.outcome >= Outcome.UNKNOWN
+
+
+async def test_its_client_adds_nothing_and_follows_no_redirect(library: Any) -> None:
+    """Cookies, auth, headers, parameters and base URL of the client stay its own."""
+    seen: list[Any] = []
+    headers = {"set-cookie": "a=1", "location": "https://evil.test/"}
+    async with library.AsyncClient(
+        transport=answering(library, seen, status_code=307, headers=headers),
+        auth=("user", "password"),
+        base_url="https://other.test/base",
+        cookies={"session": "cookie"},
+        follow_redirects=True,
+        headers={"tenantId": "theirs", "token": "theirs", "X-Theirs": "1", "User-Agent": "theirs"},
+        params={"theirs": "1"},
+    ) as client:
+        for name in ("list_countries", "list_countries", "order_history"):
+            with pytest.raises(RedirectError, match=r"pointing to evil\.test"):
+                await CALLS[name](session(http_client=client))
+
+    for request in seen:
+        assert request.headers["authorization"] == "Bearer token-1"
+        assert request.headers["user-agent"].startswith("gateway-sdk/")
+        assert request.url.host == "gateway.test"
+        assert request.url.query == b""
+        assert not {"cookie", "x-theirs", "token"} & set(request.headers)
+    assert [request.headers.get("tenantId") for request in seen] == [None, None, "acme"]

@@ -1,11 +1,11 @@
 """Who has replaced the network of httpx: a test's mock is sent through, a tracer is not.
 
-A session with no setting does the right thing with every tool; respx: see test_interception.
+A session with no setting does the right thing with every tool.
 """
 
 import functools
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from sentry_sdk.integrations.httpx import HttpxIntegration
 from gateway_sdk import (
     ConnectionFailedError,
     GatewaySession,
-    GatewayTransport,
     Outcome,
     RateLimit,
     ReplyLostError,
@@ -37,7 +36,6 @@ LISTED: Final = OK.replace(b"{}", b"[]")
 
 
 def session(url: str = URL, **options: Any) -> GatewaySession:
-    """Make a session with the defaults, but for a single attempt."""
     return GatewaySession(url, access_token="t", tenant_id="acme", **{"retry": None, **options})
 
 
@@ -77,7 +75,6 @@ def instrumented(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 async def test_pytest_httpx(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> None:
-    """Its fixture answers a default session."""
     httpx_mock.add_response(url=LIST, json=[COUNTRY])
 
     async with session() as gateway:
@@ -102,6 +99,38 @@ async def test_vcrpy_records_and_plays(tmp_path: Path, by_engine: list[bytes]) -
     assert not by_engine
 
 
+async def test_respx_sees_a_stream() -> None:
+    """A document in pieces needs no connection."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a document "
+        yield b"in pieces"
+
+    async with respx.mock(base_url=URL, assert_all_called=True) as router, session() as gateway:
+        route = router.post("/aml/1.0.0/document/upload").respond(json={})
+        await gateway.aml.upload_document(pieces())
+
+    assert route.calls.last.request.content == b"a document in pieces"
+
+
+async def test_respx_mocker_of_httpx_sees_the_own_client_alone() -> None:
+    """Respx's other mocker patches httpx.AsyncClient: it sees that, and not our engine."""
+    async with respx.mock(using="httpx", assert_all_called=True) as router:
+        router.post(LIST).respond(json=[COUNTRY])
+        async with httpx.AsyncClient() as client:
+            assert len(await session(http_client=client).country_data.list_countries()) == 1
+        async with session("http://127.0.0.1:1") as gateway:
+            with pytest.raises(ConnectionFailedError):
+                await gateway.country_data.list_countries()
+
+
+async def test_respx_lets_nothing_past() -> None:
+    """A request without a route does not reach the network: respx says so."""
+    async with respx.mock(), session() as gateway:
+        with pytest.raises(AssertionError, match="not mocked"):
+            await gateway.country_data.list_countries()
+
+
 @pytest.mark.parametrize(
     ("side_effect", "error", "outcome"),
     [
@@ -124,32 +153,24 @@ async def test_failures_of_a_mock(
     assert caught.value.outcome is outcome  # type: ignore[attr-defined]
 
 
-async def test_the_slot_of_a_mocked_reply_comes_back_once() -> None:
-    """However often the reply is closed."""
-    transport = GatewayTransport(max_connections=1)
-    async with respx.mock() as router:
-        router.get(URL).respond(json={})
-        response = await transport.handle_async_request(httpx.Request("GET", URL))
-        assert isinstance(response.stream, httpx.AsyncByteStream)
-        assert "1 of 1 slots taken" in repr(transport)
-        for _ in range(2):
-            await response.stream.aclose()
-
-    assert "0 of 1 slots taken" in repr(transport)
-
-
 async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
     """What a session limits is limited in tests too, and comes back."""
+    shown: list[str] = []
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        shown.append(repr(gateway._caller.shared._transport))
+        return httpx.Response(200, json=[COUNTRY])
+
     async with (
         respx.mock() as router,
         session(max_connections=1, rate_limit=RateLimit(100)) as gateway,
     ):
-        router.post(LIST).respond(json=[COUNTRY])
+        router.post(LIST).mock(side_effect=answer)
         for _ in range(3):
             await gateway.country_data.list_countries()
-        shown = repr(gateway._caller.shared._transport)
+        answer(httpx.Request("GET", URL))
 
-    assert "0 of 1 slots taken" in shown
+    assert [text.split()[1] for text in shown] == ["1", "1", "1", "0"]
 
 
 async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[bytes]) -> None:

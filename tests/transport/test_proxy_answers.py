@@ -86,7 +86,6 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
 
 
 async def test_a_proxy_that_is_not_there(authority: Authority) -> None:
-    """A proxy that nobody listens at is no connection."""
     async with behind_a_proxy(authority) as place:
         pass
     async with place.session(verify=authority.path) as session:
@@ -152,7 +151,6 @@ def answer(status: int, body: bytes = PAGE, more: bytes = b"") -> bytes:
 
 
 def plain(place: Place, **options: Any) -> Any:
-    """Make a session with a gateway that is spoken to in clear."""
     given = {"base_url": f"http://{HOST}", "allow_insecure_http": True, **options}
     return place.session(**given)
 

@@ -18,7 +18,6 @@ from gateway_sdk import (
     GatewayTransport,
     Outcome,
     RateLimit,
-    ReplyLostError,
     RetryPolicy,
     UploadFailedError,
 )
@@ -32,7 +31,6 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
 
 
 async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read a request, and close without a reply."""
     await read_request(reader)
     writer.close()
 
@@ -62,22 +60,7 @@ async def test_hooks_run_and_a_refused_connection_was_not_sent(limited: bool) ->
     assert len(caught.value.attempts) == len(seen) == 3
 
 
-@pytest.mark.parametrize("operation", ["create_customer", "order_history"])
-async def test_what_was_sent_and_lost_is_unknown(operation: str) -> None:
-    """A write is not sent again, a read is."""
-    async with (
-        raw_server(hang_up) as url,
-        httpx.AsyncClient(transport=GatewayTransport()) as client,
-    ):
-        with pytest.raises(ReplyLostError) as caught:
-            await CALLS[operation](session(url, client))
-
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert len(caught.value.attempts) == (1 if operation == "create_customer" else 3)
-
-
 async def test_replies_come_as_they_do_without_a_client() -> None:
-    """Connections are kept between calls; other requests of the client share them."""
     transport, server = GatewayTransport(), Server()
     async with raw_server(server.handle) as url, httpx.AsyncClient(transport=transport) as client:
         gateway = session(url, client)
@@ -91,7 +74,6 @@ async def test_replies_come_as_they_do_without_a_client() -> None:
 
 
 async def test_each_origin_has_its_own_connections() -> None:
-    """Nothing goes over a connection to another server."""
     servers = Server(), Server()
     async with (
         raw_server(servers[0].handle) as one,
@@ -225,17 +207,3 @@ def test_its_settings_are_checked_when_it_is_made(name: str, value: object) -> N
     """By the same table as those of a session."""
     with pytest.raises(ConfigurationError, match=f"^{name} "):
         GatewayTransport(**{name: value})  # type: ignore[arg-type]
-
-
-async def test_without_a_thread_the_authorities_are_loaded_in_the_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A process at its limit of threads makes its calls still."""
-
-    def refuse(*_: Any) -> None:
-        raise RuntimeError("can't start new thread")
-
-    async with raw_server(Server().handle) as url:
-        monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", refuse)
-        async with httpx.AsyncClient(transport=GatewayTransport()) as client:
-            assert (await client.get(url)).status_code == 200

@@ -15,7 +15,7 @@ from gateway_sdk import GatewaySession, Outcome, Repeatability
 from tests.interface_table import REPEATABILITY
 from tests.support.calls import Call, Renewing, pass_deadlines
 from tests.support.failing_server import FailingServer, Line, Script
-from tests.support.failing_steps import FAULTS, UNSEEN, WELL, others_than, turns
+from tests.support.failing_steps import FAULTS, UNSEEN, WELL, be_quiet, turns
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
 
@@ -48,19 +48,13 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """What happens in one run.
+    """What happens in one run."""
 
-    Attributes:
-        connections: At the most.
-        calls: At the same time, or nearly so.
-        faults: One for each request or connection, as they come; after them all is well.
-        deadlines: The turns in which all deadlines pass.
-    """
-
-    connections: int
-    calls: tuple[Planned, ...]
+    connections: int  # at the most
+    calls: tuple[Planned, ...]  # at the same time, or nearly so
+    # One for each request or connection, as they come; after them all is well.
     faults: tuple[str, ...]
-    deadlines: frozenset[int]
+    deadlines: frozenset[int]  # the turns in which all deadlines pass
 
     @property
     def all_seen(self) -> bool:
@@ -115,7 +109,6 @@ def faulty(plan: Plan) -> Script:
 
 
 async def run(plan: Plan, totals: Counter[object]) -> None:
-    """Carry out a plan, and compare what is said with what came."""
     witness = Witness()
     async with FailingServer(faulty(plan)) as server:
         async with open_session(
@@ -127,7 +120,9 @@ async def run(plan: Plan, totals: Counter[object]) -> None:
         ) as gateway:
             gateway._caller.shared.sleep = lambda _: turns(1)
             await carry_out(plan, gateway, server, witness)
-            await be_quiet(gateway, server)
+            await be_quiet(server)
+            gate = gateway._caller.shared.open()._admission  # type: ignore[attr-defined]
+            assert gate.free == gate.size
         await server.until(lambda: not any(line.open for line in server.lines))
     check(plan, witness.records, server, totals)
 
@@ -135,7 +130,6 @@ async def run(plan: Plan, totals: Counter[object]) -> None:
 async def carry_out(
     plan: Plan, gateway: GatewaySession, server: FailingServer, witness: Witness
 ) -> None:
-    """Make the calls, cancel some, and let deadlines pass."""
     # Other programs may connect to a port that was free a moment ago: no one else has these names.
     run_id = secrets.token_hex(4)
     tasks: list[asyncio.Task[Record] | None] = [None] * len(plan.calls)
@@ -162,21 +156,9 @@ async def carry_out(
         assert task.cancelled() or task.result()
 
 
-async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
-    """Wait until only connections that may be used again are open, and look what else is left."""
-    await server.until(lambda: all(line.at_rest or not line.open for line in server.lines))
-    left = others_than(server.tasks)
-    if left:
-        _, pending = await asyncio.wait(left, timeout=20)
-        assert not pending
-    gate = gateway._caller.shared.open()._admission  # type: ignore[attr-defined]
-    assert gate.free == gate.size
-
-
 def check(
     plan: Plan, records: list[Record], server: FailingServer, totals: Counter[object]
 ) -> None:
-    """Compare what the calls of a run say with what the server received."""
     sent = sum(record.sent for record in records)
     ours = {None, *(record.call for record in records)}
     came = [receipt for receipt in server.receipts if receipt.call in ours]
@@ -198,7 +180,6 @@ def check(
 
 
 def is_read(record: Record) -> bool:
-    """Tell whether a call only reads, so that its outcome is its last attempt's."""
     return REPEATABILITY[record.operation] is Repeatability.READ
 
 

@@ -13,7 +13,6 @@ from gateway_sdk import (
     Advice,
     Attempt,
     CallInfo,
-    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     GatewaySession,
@@ -36,14 +35,10 @@ from tests.support.virtual_time import in_virtual_time, now
 
 
 class Gateway(httpx.AsyncBaseTransport):
-    """Answers with one status after the other, the first time after so many seconds.
-
-    Attributes:
-        times: When each request came.
-    """
+    """Answers with one status after the other, the first time after so many seconds."""
 
     def __init__(self, *statuses: int, seconds: float = 0.0) -> None:
-        self.times: list[float] = []
+        self.times: list[float] = []  # when each request came
         self.tokens: list[str] = []
         self._statuses: Iterator[int] = cycle(statuses or (200,))
         self._seconds = seconds
@@ -56,7 +51,6 @@ class Gateway(httpx.AsyncBaseTransport):
         return httpx.Response(next(self._statuses), json={})
 
     def most_within(self, seconds: float) -> int:
-        """Return the most requests that came in any stretch of so many seconds."""
         return max(
             sum(first <= time < first + seconds for time in self.times) for first in self.times
         )
@@ -80,7 +74,6 @@ each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 
 
 def session(**options: Any) -> GatewaySession:
-    """Make a session whose retries wait for a second."""
     policy = RetryPolicy(backoff=1.0, jitter=0.0, connect_wait=0.0)
     given = {"access_token": "t", "tenant_id": "acme", "retry": policy, "retry_budget": None}
     return GatewaySession("http://localhost", **{**given, **options})
@@ -112,7 +105,6 @@ async def test_no_request_exceeds_the_limit(
 @each_way
 @in_virtual_time
 async def test_views_share_the_limit(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    """A limit is that of the session, whichever view a call comes from."""
     gateway = Gateway()
     async with session(rate_limit=RateLimit(1), **way(monkeypatch, gateway)) as sending:
         views = [sending, *(sending.with_options(tenant_id=name) for name in "ab")]
@@ -206,13 +198,6 @@ async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None
             await CALLS["create_customer"](sending)
 
     assert caught.value.outcome is Outcome.UNKNOWN
-
-
-@pytest.mark.parametrize("limit", [5, 1.0, (5, 1.0), "5/s", RateLimit])
-def test_what_is_no_limit(limit: object) -> None:
-    """A limit is a RateLimit, so that nobody guesses its unit."""
-    with pytest.raises(ConfigurationError, match="rate_limit must be a RateLimit"):
-        session(rate_limit=limit)
 
 
 async def waits_of(sending: GatewaySession) -> Attempt:

@@ -17,19 +17,12 @@ CHUNKED: Final = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 @dataclass(frozen=True)
 class Seen:
-    """What a parser makes of some bytes and the end of the connection behind them.
+    """What a parser makes of some bytes and the end of the connection behind them."""
 
-    Attributes:
-        status: 0 without a head.
-        body: What came of it.
-        whole: Whether that is all of it.
-        again: Whether the connection may be used again.
-    """
-
-    status: int
-    body: bytes = b""
-    whole: bool = False
-    again: bool = False
+    status: int  # 0 without a head
+    body: bytes = b""  # what came of it
+    whole: bool = False  # whether that is all of it
+    again: bool = False  # whether the connection may be used again
 
 
 LOST: Final = Seen(0)
@@ -209,7 +202,6 @@ REASONS: Final[dict[bytes, str]] = {
 
 
 def ours(data: bytes, *cuts: int, cleanly: bool = True) -> Seen:
-    """Read with our reader, in pieces that end at some places."""
     reader = ReplyReader()
     places = [0, *sorted(cuts), len(data)]
     for start, end in pairwise(places):
@@ -311,7 +303,6 @@ def test_a_reply_to_the_end_needs_a_clean_one() -> None:
 
 
 def test_trailing_blanks_are_no_part_of_a_value() -> None:
-    """Names and values are handed over as they were sent."""
     reader = ReplyReader()
     reader.receive(OK + b"x-ONE:  a b \t \r\n" + SIZED)
     assert reader.fields == [(b"x-ONE", b"a b"), (b"Content-Length", b"2")]
@@ -359,7 +350,6 @@ def test_two_replies_never_become_one(stream: bytes, more: bytes) -> None:
 
 @given(st.binary(max_size=40), st.integers(0, 40))
 def test_any_bytes_are_a_reply_or_an_error(data: bytes, cut: int) -> None:
-    """Nothing but an error comes of noise; no exception escapes."""
     noise = ours(data, min(cut, len(data)))
     assert noise == LOST
     body = ours(OK + b"Content-Length: %d\r\n\r\n" % len(data) + data, cut)

@@ -17,18 +17,12 @@ REFUSED_LOGIN: Final = "did not accept the user name and the password"
 
 
 def session(proxy: str, **options: Any) -> GatewaySession:
-    """Make a session with a gateway that is spoken to in clear, over a proxy."""
     given = {"access_token": "t", "tenant_id": "acme", "allow_insecure_http": True, **options}
     return GatewaySession(**{"base_url": f"http://{HOST}", "proxy": proxy, **given})
 
 
 class Socks:
-    """A proxy that takes every connection to one port of this machine.
-
-    Attributes:
-        target: What it was asked for: type, name and port.
-        login: What it was told, if it wants to be told.
-    """
+    """A proxy that takes every connection to one port of this machine."""
 
     def __init__(
         self,
@@ -38,7 +32,7 @@ class Socks:
         verdict: int = 0,
         answer: bytes = DONE,
     ) -> None:
-        self.target = self.login = b""
+        self.target = self.login = b""  # what it was asked for, and told
         self._port, self._method, self._verdict, self._answer = port, method, verdict, answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

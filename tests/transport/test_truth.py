@@ -3,13 +3,15 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, Final
 
+import httpx
 import pytest
 
-from gateway_sdk import Outcome
+from gateway_sdk import GatewayTransport, Outcome
 from tests.support.calls import Call, pass_deadlines
+from tests.support.contexts import LOOPS
 from tests.support.failing_server import FailingServer, Line, Script, reply
 from tests.support.failing_steps import (
     HEAD,
@@ -126,43 +128,31 @@ async def test_what_is_said_is_what_came(name: str, operation: str, policy: str)
     check(record, step, server.receipts, retry)
 
 
-EAGER: Final[Any] = getattr(asyncio, "eager_task_factory", None)
-"""Since Python 3.12."""
-
-
 def debugging() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.set_debug(enabled=True)
     return loop
 
 
-def eager() -> asyncio.AbstractEventLoop:
-    """Make an event loop whose tasks begin at once."""
-    loop = asyncio.new_event_loop()
-    loop.set_task_factory(EAGER)
-    return loop
-
-
-def on_uvloop() -> asyncio.AbstractEventLoop:
-    loop: asyncio.AbstractEventLoop = pytest.importorskip("uvloop").new_event_loop()
-    return loop
-
-
-LOOPS: Final = [debugging, on_uvloop, *([eager] if EAGER else [])]
+WAYS: Final[dict[str, tuple[Callable[[], asyncio.AbstractEventLoop], bool]]] = {
+    **{name: (loop, False) for name, loop in LOOPS.items()},
+    "asyncio": (debugging, False),
+    "in a client": (asyncio.new_event_loop, True),
+}
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "order_history"])
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("loop", LOOPS)
-def test_what_is_said_is_what_came_on_every_loop(
-    loop: Callable[[], asyncio.AbstractEventLoop], name: str, operation: str
-) -> None:
-    """The table of failures holds whatever runs it."""
-    step = STEPS[name]
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_said_is_what_came_on_every_way(way: str, name: str, operation: str) -> None:
+    """The table of failures holds on every loop, and with our transport in the user's client."""
+    step, (loop, in_a_client) = STEPS[name], WAYS[way]
 
     async def scenario() -> None:
-        async with FailingServer(step.script) as server:
-            record = await make(server.url, operation, retry=None, timeout=step.times)
+        client = httpx.AsyncClient(transport=GatewayTransport()) if in_a_client else None
+        given: dict[str, Any] = {"retry": None, "timeout": step.times, "http_client": client}
+        async with FailingServer(step.script) as server, client or nullcontext():
+            record = await make(server.url, operation, **given)
         check(record, step, server.receipts, None)
 
     with asyncio.Runner(loop_factory=loop) as runner:
@@ -180,7 +170,6 @@ NOWHERE = {
 
 @pytest.fixture
 def closed_port() -> Iterator[str]:
-    """The address of a port that is taken, and where nobody listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -27,16 +27,11 @@ ASKS: Final = "asks for the client's"
 
 
 class Certified:
-    """An authority that clients trust.
-
-    Attributes:
-        path: The file with its certificate.
-        contexts: Of servers, by what is to be said of their certificates.
-    """
+    """An authority that clients trust."""
 
     def __init__(self, folder: Path) -> None:
         trusted, unknown = Authority(folder, "trusted"), Authority(folder, "unknown")
-        self.path = trusted.path
+        self.path = trusted.path  # the file with its certificate
         self.contexts = {
             "expired": trusted.server(HOST, expired=True),
             "of another host": trusted.server("gateway.test"),
@@ -48,7 +43,6 @@ class Certified:
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
-    """Certificates for the tests of this file."""
     return Certified(tmp_path_factory.mktemp("certificates"))
 
 

@@ -144,9 +144,8 @@ class Call:
                 watch.started()
             if of_this_call:
                 self._options = self._options.of_one_call(self._operation.name, of_this_call)
-            opened = self._shared.open_now()
+            self._transport = self._shared.open()
             with CallScope(self._shared.calls, self._options.deadline) as self._scope:
-                self._transport = await self._shared.prepare() if opened is None else opened
                 template = self._template()
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:

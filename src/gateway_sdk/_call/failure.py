@@ -66,7 +66,10 @@ def raise_failure(
         # Of this call: its content or its rate limit failed.
         if isinstance(error, UploadFailedError):
             raise error  # made for this call, and with what the content raised as its context
-        raise copy(error) from error.__cause__  # other calls may hold it too
+        own = copy(error)  # other calls may hold it too
+        if request.transmission.failed_unsent is error:
+            request.transmission.failed_unsent = own
+        raise own from error.__cause__
     if isinstance(error, OSError) and is_ours:
         raise error  # our engines never raise it, so it is a bug that must be seen
     failure = _failure_of(error, request, reply)

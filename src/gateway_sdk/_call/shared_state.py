@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
-from copy import copy
 from enum import Enum
 from typing import Any, Final, TypedDict
 
@@ -121,7 +120,6 @@ class SharedState:
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forks = 0
-        self._making: asyncio.Task[Transport] | None = None
         self._closing: asyncio.Task[None] | None = None
         self.state: SessionState = SessionState.NEW
         self._closers = 0
@@ -138,13 +136,13 @@ class SharedState:
                 stacklevel=1,
             )
 
-    def open(self, made: Transport | None = None) -> Transport:
-        """Return the transport; the first use creates it, or takes the one that was made."""
+    def open(self) -> Transport:
+        """Return the transport; the first use creates it."""
         if self.state is not SessionState.OPEN or self._engine.http_client is not None:
             self._check_open()
         if self._transport is None:
             self._loop = _running_loop()
-            self._transport = made or make_transport(self._engine, self.base_url)
+            self._transport = make_transport(self._engine, self.base_url)
             self._forks = _Forks.count
             self.state = SessionState.OPEN
         self._check_place()
@@ -157,34 +155,6 @@ class SharedState:
             raise closed
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the http_client of the session was closed by its owner")
-
-    def open_now(self) -> Transport | None:
-        """Open as `open` does; None if `prepare` has to, to load authorities for 30 ms."""
-        if self._transport is not None or not self.tells_what_was_sent:
-            return self.open()
-        if self.base_url.scheme != "https":
-            return self.open()
-        _running_loop()  # without one, asyncio.to_thread would not say what to do
-        self._check_open()
-        return None
-
-    async def prepare(self) -> Transport:
-        """Open as `open` does; what is slow is loaded in a thread, once for all that wait."""
-        opened = self.open_now()
-        if opened is not None:
-            return opened
-        loop, making = asyncio.get_running_loop(), self._making
-        if making is None or making.done() or making.get_loop() is not loop:
-            work = asyncio.to_thread(make_transport, self._engine, self.base_url)
-            making = self._making = loop.create_task(work)
-            making.add_done_callback(_take_error)
-        await asyncio.wait([making])  # it goes on if this caller is cancelled
-        try:
-            return self.open(making.result())
-        except ConfigurationError as error:
-            raise copy(error) from error.__cause__  # other calls have it too
-        except (RuntimeError, asyncio.CancelledError):
-            return self.open()  # no thread can be started
 
     def begin_call(self, operation: Operation[Any]) -> Watch | None:
         self._number += 1

@@ -22,20 +22,8 @@ import httpx
 from pydantic import BaseModel
 
 from gateway_sdk._checks import is_async
-from gateway_sdk._content.files import (
-    BINARY,
-    CHUNK,
-    OpenFile,
-    cut,
-    from_thread,
-    in_thread,
-    may_be_path,
-    names_file,
-    read_open,
-    read_path,
-    size_of,
-    span_of,
-)
+from gateway_sdk._content import files
+from gateway_sdk._content.files import BINARY, CHUNK, OpenFile
 from gateway_sdk._content.form import CheckedForm, Multipart
 from gateway_sdk._http.request import (
     JSON,
@@ -119,7 +107,7 @@ class Body(httpx.AsyncByteStream):
         try:
             async with aclosing(self.chunks()) as chunks:
                 async for given in chunks:
-                    for chunk in cut(given, sent):
+                    for chunk in files.cut(given, sent):
                         yield chunk
                         sent += len(chunk)
                         if sent:
@@ -222,7 +210,9 @@ async def prepare_document(
 
 async def _refuse_path(text: str, *, plain_words: bool) -> None:
     """Refuse the path of a file as a str: the gateway would store the path as the document."""
-    if may_be_path(text, plain_words=plain_words) and await asyncio.to_thread(names_file, text):
+    if not files.may_be_path(text, plain_words=plain_words):
+        return
+    if await asyncio.to_thread(files.names_file, text):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
             "file, or bytes, as from .encode(), to send the text itself"
@@ -268,9 +258,9 @@ def _of_text(text: str) -> Body:
 
 
 async def _of_file(path: Path) -> Body:
-    length = await in_thread(size_of, path)
+    length = await files.in_thread(files.size_of, path)
     return Body(
-        lambda: from_thread(lambda: read_path(path, length), ahead=True),
+        lambda: files.from_thread(lambda: files.read_path(path, length), ahead=True),
         _guess(path.name),
         length,
         replayable=True,
@@ -279,9 +269,9 @@ async def _of_file(path: Path) -> Body:
 
 async def _of_open_file(file: OpenFile) -> Body:
     """Make a body of the rest of an open file; it can be sent again if the file can seek."""
-    span = await in_thread(span_of, file)
+    span = await files.in_thread(files.span_of, file)
     return Body(
-        lambda: from_thread(lambda: read_open(file, span), ahead=False),
+        lambda: files.from_thread(lambda: files.read_open(file, span), ahead=False),
         _guess(getattr(file, "name", None)),
         None if span is None else span[1],
         replayable=span is not None,
@@ -289,9 +279,9 @@ async def _of_open_file(file: OpenFile) -> Body:
 
 
 async def _of_form(multipart: Multipart) -> Body:
-    form = await in_thread(CheckedForm.of, multipart)
+    form = await files.in_thread(CheckedForm.of, multipart)
     return Body(
-        lambda: from_thread(form.read, ahead=form.ahead),
+        lambda: files.from_thread(form.read, ahead=form.ahead),
         form.content_type,
         form.length,
         replayable=form.length is not None,

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from gateway_sdk import errors
 from gateway_sdk._http.reply import (
     HTML,
     SUCCESS,
@@ -21,21 +22,6 @@ from gateway_sdk._http.reply import (
     is_web_page,
     media_type,
     utf8_json,
-)
-from gateway_sdk.errors import (
-    ConflictError,
-    ForbiddenError,
-    GatewayError,
-    InvalidRequestError,
-    NotFoundError,
-    RateLimitedError,
-    RedirectError,
-    ReplyLostError,
-    ServerError,
-    StatusError,
-    TokenRejectedError,
-    UnauthorizedError,
-    UnexpectedReplyError,
 )
 from gateway_sdk.models._base import RequestModel, describe
 from gateway_sdk.models.records import ErrorPayload
@@ -52,16 +38,16 @@ _OTHER_FIELDS: Final = frozenset(
     {"revisions", "customerId", "walletId", "orderId", "documentId", "docid", "tenantId"}
 )
 _HOST: Final = re.compile(r"[a-z0-9._:%~-]{1,255}")
-_KINDS: Final[Mapping[int, type[StatusError]]] = {
-    400: InvalidRequestError,
-    401: UnauthorizedError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    409: ConflictError,
-    422: InvalidRequestError,
-    429: RateLimitedError,
+_KINDS: Final[Mapping[int, type[errors.StatusError]]] = {
+    400: errors.InvalidRequestError,
+    401: errors.UnauthorizedError,
+    403: errors.ForbiddenError,
+    404: errors.NotFoundError,
+    409: errors.ConflictError,
+    422: errors.InvalidRequestError,
+    429: errors.RateLimitedError,
 }
-_KINDS_BY_HUNDRED: Final = {3: RedirectError, 5: ServerError}
+_KINDS_BY_HUNDRED: Final = {3: errors.RedirectError, 5: errors.ServerError}
 _REFUSING_4XX: Final = frozenset(range(400, 500)) - {408}  # 408: misused by proxies
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not understood
 _WANTS_CREDENTIALS: Final = 407
@@ -72,11 +58,11 @@ _NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # also if a prox
 # dictionary, so the message does not show them.
 def unexpected_reply(
     reply: RawReply, problem: ContentError | ValidationError, *, by_interface: bool
-) -> UnexpectedReplyError:
+) -> errors.UnexpectedReplyError:
     # Its outcome is APPLIED, except for a web page, which does not come from the gateway.
     problems = describe(problem) if isinstance(problem, ValidationError) else ""
     shown = problems if by_interface else "see error.problems"
-    error = UnexpectedReplyError(
+    error = errors.UnexpectedReplyError(
         f"the gateway answered {_phrase(reply.status)}, but the body "
         f"{f'does not fit: {shown}' if problems else problem}",
         status=reply.status,
@@ -88,7 +74,7 @@ def unexpected_reply(
     return error
 
 
-def cut_reply(reply: RawReply, what: str, kind: type[ReplyLostError]) -> GatewayError:
+def cut_reply(reply: RawReply, what: str, kind: type[errors.ReplyLostError]) -> errors.GatewayError:
     """Return the error for a reply whose body broke off; the status decides which."""
     if reply.status not in SUCCESS:
         return status_error(reply, f"; the body broke off: {what}")
@@ -97,9 +83,10 @@ def cut_reply(reply: RawReply, what: str, kind: type[ReplyLostError]) -> Gateway
     return lost
 
 
-def status_error(reply: RawReply, more: str = "") -> StatusError:
-    kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
-    hint = _pointing_to(reply.field(b"location")) if kind is RedirectError else ""
+def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
+    by_hundred = _KINDS_BY_HUNDRED.get(reply.status // 100, errors.StatusError)
+    kind = _KINDS.get(reply.status, by_hundred)
+    hint = _pointing_to(reply.field(b"location")) if kind is errors.RedirectError else ""
     payload = _payload(reply)
     # A proxy answers with a web page or an empty body.
     doubtful = reply.forwarded and payload is None
@@ -117,8 +104,8 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
     return error
 
 
-def token_rejected(error: UnauthorizedError) -> TokenRejectedError:
-    again = TokenRejectedError(
+def token_rejected(error: errors.UnauthorizedError) -> errors.TokenRejectedError:
+    again = errors.TokenRejectedError(
         "the gateway answered 401 Unauthorized, also with a new access token",
         status=error.status,
         body=error.body,

@@ -89,6 +89,9 @@ class CustomTransport:
         self._library = library  # of the transport: httpx or httpx2
         self._tells_what_was_sent = tells_what_was_sent
 
+    async def prepare(self) -> None:
+        """Do nothing: what the user gave is ready."""
+
     async def exchange(self, request: Request) -> RawReply:
         transmission = request.transmission
         may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is

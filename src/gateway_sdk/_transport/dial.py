@@ -3,10 +3,11 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from copy import copy
 from itertools import chain, zip_longest
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import httpx
 
@@ -28,16 +29,57 @@ DELAY: Final = 0.25
 
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
-_Answer: TypeAlias = asyncio.Future[Sequence[SocketAddress]]
+T = TypeVar("T")
+
+
+class Shared(Generic[T]):
+    """What a blocking function returns; one thread calls it for all that wait."""
+
+    def __init__(
+        self, function: Callable[[], T], executor: Executor | None = None, kept: float | None = None
+    ) -> None:
+        self._function = function
+        self._executor = executor
+        self._kept = kept  # seconds
+        self._answer: asyncio.Future[T] | None = None
+
+    async def get(self) -> T:
+        if self._answer is None:
+            loop = asyncio.get_running_loop()
+            self._answer = loop.run_in_executor(self._executor, self._function)
+            self._answer.add_done_callback(self._keep)
+        answer = self._answer
+        await asyncio.wait([answer])  # it goes on if this caller is cancelled
+        error = answer.exception()
+        if error is not None:
+            raise copy(error) from error.__cause__  # its own, because other callers get it too
+        return answer.result()
+
+    def _keep(self, answer: asyncio.Future[T]) -> None:
+        if answer.cancelled() or answer.exception() is not None:
+            self.drop(answer)
+        elif self._kept is not None:
+            asyncio.get_running_loop().call_later(self._kept, self.drop, answer)
+
+    def drop(self, answer: asyncio.Future[T] | None = None) -> None:
+        """Ask again next time, unless there is another answer by now."""
+        if answer in (None, self._answer):
+            self._answer = None
 
 
 class Route:
     """The way to one gateway."""
 
     def __init__(
-        self, url: httpx.URL, ssl_context: ssl.SSLContext, proxy: httpx.Proxy | None, pool: Pool
+        self,
+        url: httpx.URL,
+        load_tls: Callable[[], ssl.SSLContext] | None,
+        proxy: httpx.Proxy | None,
+        pool: Pool,
     ) -> None:
-        self.ssl_context = ssl_context
+        self._load_tls = load_tls or (lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        self._tls = None if load_tls else self._load_tls()
+        self._loaded = Shared(self._load_tls)
         self.proxy = proxy
         self._url = url
         self._pool = pool
@@ -45,11 +87,21 @@ class Route:
         self._is_away = False  # no connection could be made last time
         self._trial: asyncio.Future[httpx.HTTPError | None] | None = None
 
+    async def tls(self) -> ssl.SSLContext:
+        """Return the context for the gateway; to load the authorities takes 30 ms."""
+        if self._tls is None:
+            try:
+                self._tls = await self._loaded.get()
+            except RuntimeError:  # no thread can be started
+                self._tls = self._load_tls()
+        return self._tls
+
     async def open(self, transmission: Transmission, seconds: float | None) -> Connection:
         # An error here means that no byte of the request was sent. While the server is away, one
         # call at a time tries, and the others wait for what becomes of it.
         if self.proxy is not None:
             transmission.proxy = f"the proxy {host_and_port(*_address_of(self.proxy.url))}"
+        await self.tls()  # its time is not that of connecting
         while self._trial is not None:
             done, _ = await asyncio.wait([self._trial], timeout=seconds)
             failures = [trial.result() for trial in done] or [httpx.ConnectTimeout("")]
@@ -102,7 +154,7 @@ class Route:
                 await open_tunnel(connection, proxy, host, port)
                 transmission.proxy = None
             if self._url.scheme == "https":
-                await connection.start_tls(self.ssl_context, host)
+                await connection.start_tls(await self.tls(), host)
         except BaseException:
             connection.abort()
             raise
@@ -117,13 +169,13 @@ def _address_of(url: httpx.URL) -> tuple[str, int]:
 
 
 class Dialler:
-    """Connects to one host; one look-up of its name at a time, for all that wait for it."""
+    """Connects to one host."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
-        self._answer: _Answer | None = None
         # Not the threads of the event loop, which uploads and journals use too.
         self._thread = ThreadPoolExecutor(1, "gateway_sdk look-up")
+        self._found = Shared(self._look_up, self._thread, KEPT)
 
     async def connect(self) -> Connection:
         """Open a connection; if the caller is cancelled, no socket stays open."""
@@ -141,7 +193,7 @@ class Dialler:
                 return await _connect(addresses[0])
             return await _race(addresses)
         except OSError:  # the name may have other addresses now
-            self._answer = None
+            self._found.drop()
             raise
 
     async def addresses(self) -> Sequence[SocketAddress]:
@@ -149,35 +201,13 @@ class Dialler:
             return self._look_up(socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
         except socket.gaierror:
             pass
-        answer = self._answer or self._ask()
-        await asyncio.wait([answer])  # it goes on if this caller is cancelled
-        error = answer.exception()
-        if error is not None:
-            raise type(error)(*error.args)  # its own, because other callers get it too
-        return answer.result()
+        try:
+            return await self._found.get()
+        except RuntimeError as error:  # the system refuses one more thread
+            raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
 
     def _look_up(self, flags: int = 0) -> Sequence[SocketAddress]:
         return socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
-
-    def _ask(self) -> _Answer:
-        loop = asyncio.get_running_loop()
-
-        def answered(answer: _Answer) -> None:
-            if answer.cancelled() or answer.exception() is not None:
-                self._drop(answer)
-            else:
-                loop.call_later(KEPT, self._drop, answer)
-
-        try:
-            self._answer = answer = loop.run_in_executor(self._thread, self._look_up)
-        except RuntimeError as error:  # the system refuses one more thread
-            raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
-        answer.add_done_callback(answered)
-        return answer
-
-    def _drop(self, answer: _Answer) -> None:
-        if self._answer is answer:
-            self._answer = None
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -2,8 +2,7 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import cast
+from collections.abc import Callable
 
 import httpx
 
@@ -27,16 +26,15 @@ class Engine:
         self,
         url: httpx.URL,
         max_connections: int,
-        ssl_context: ssl.SSLContext,
+        load_tls: Callable[[], ssl.SSLContext] | None,  # if TLS is spoken on the way
         *,
         proxy: httpx.Proxy | None = None,
         limiter: Limiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        ssl_context.set_alpn_protocols(["http/1.1"])
         self._admission = Admission(max_connections, limiter)
         self._pool = Pool(clock)
-        self._route = Route(url, ssl_context, proxy, self._pool)
+        self._route = Route(url, load_tls, proxy, self._pool)
         self._forwards = forwards(proxy, url)
         self._credentials = credentials_of(proxy)
         self._mocked: httpx.AsyncHTTPTransport | None = None
@@ -51,7 +49,9 @@ class Engine:
             if transmission.on_admitted is not None:
                 await transmission.on_admitted()
             if is_mocked():
-                return await self._exchange_by_httpx(request)
+                reply = await self._exchange_by_httpx(request)
+                self._admission.leave()  # its body is in memory
+                return reply
             connection = self._pool.take()
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)
@@ -74,20 +74,20 @@ class Engine:
 
     async def _exchange_by_httpx(self, request: Request) -> RawReply:
         """Send through httpx, whose network a test has replaced."""
+        tls = await self._route.tls()
         if self._mocked is None:
-            route = self._route
-            self._mocked = httpx.AsyncHTTPTransport(verify=route.ssl_context, proxy=route.proxy)
+            self._mocked = httpx.AsyncHTTPTransport(verify=tls, proxy=self._route.proxy)
         transmission = request.transmission
         transmission.end_turn()
         transmission.sent = True
         try:
-            reply = await send_by_httpx(self._mocked, request)
+            return await send_by_httpx(self._mocked, request)
         except NOT_SENT:
             transmission.sent = False
             raise
-        stream = cast("httpx.AsyncByteStream", reply.stream)
-        reply.stream = _MockedBody(stream, self._admission.leave)
-        return reply
+
+    async def prepare(self) -> None:
+        await self._route.tls()
 
     async def aclose(self) -> None:
         await self._pool.aclose()
@@ -123,20 +123,3 @@ class Engine:
             f"<Engine {slots.size - slots.free} of {slots.size} slots taken, "
             f"{slots.waiting} waiting, {self._pool.idle} idle>"
         )
-
-
-class _MockedBody(httpx.AsyncByteStream):
-    """The body of a mock's reply; closing it gives the slot back."""
-
-    def __init__(self, stream: httpx.AsyncByteStream, leave: Callable[[], None]) -> None:
-        self._stream = stream
-        self._leave: Callable[[], None] | None = leave
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
-
-    async def aclose(self) -> None:
-        leave, self._leave = self._leave, None
-        if leave is not None:
-            leave()
-            await self._stream.aclose()

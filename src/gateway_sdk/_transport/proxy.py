@@ -120,6 +120,7 @@ def credentials_of(proxy: httpx.Proxy | None) -> RawHeaders:
 
 async def _ask(connection: Connection, authority: bytes, fields: RawHeaders) -> None:
     exchange = Exchange(connection, Transmission(sent=False), httpx.Timeout(None))
+    exchange.reply.be_lenient()
     head = b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, field_lines(fields))
     await exchange.send(head, b"", 0)
     reply = exchange.reply

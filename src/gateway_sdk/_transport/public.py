@@ -1,6 +1,5 @@
 """What users give and get: settings of connections, and the transport that they make."""
 
-import asyncio
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -134,18 +133,26 @@ class EngineConfig:
 
 
 def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
-    """Make an engine; certificate authorities are loaded for https only: that takes 30 ms."""
+    """Make an engine, which loads certificate authorities only if it speaks TLS."""
     # Here: a program that makes no call does not load what opens connections.
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
     from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415
 
     proxy = proxy_for(url, config.proxy, trust_env=config.trust_env)
-    if proxy is not None and proxy.url.scheme == "https":
-        proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
-    tls = url.scheme == "https"
-    context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    limiter = limiter_of(config.rate_limit)
-    return Engine(url, config.max_connections, context, proxy=proxy, limiter=limiter)
+    is_secure = proxy is not None and proxy.url.scheme == "https"
+
+    def load_tls() -> ssl.SSLContext:
+        if proxy is not None and is_secure:
+            proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
+        return _ssl_context(config)
+
+    return Engine(
+        url,
+        config.max_connections,
+        load_tls if is_secure or url.scheme == "https" else None,
+        proxy=proxy,
+        limiter=limiter_of(config.rate_limit),
+    )
 
 
 def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
@@ -159,6 +166,7 @@ def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
         except (OSError, ValueError):
             # Without the cause, whose text may hold the path of a key, or part of its password.
             raise ConfigurationError("cert names no readable certificate and key") from None
+    context.set_alpn_protocols(["http/1.1"])
     return context
 
 
@@ -217,28 +225,20 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
-        transmission: Transmission | None = request.extensions.get(EXTENSION)
-        if transmission is None or not transmission.is_awaited:
-            return response_of(await self._exchange(request, Transmission(sent=False)))
+        own: Transmission | None = request.extensions.get(EXTENSION)
         # Once: if something in the client sends the request again, the outcome is unknown.
-        transmission.is_awaited = transmission.sent = False
+        if own is None or not own.is_awaited:
+            own = Transmission(sent=False)
+        own.is_awaited = own.sent = False
         try:
-            return response_of(await self._exchange(request, transmission))
+            sent, origin = request_of(request, own), origin_of(request.url)
+            if origin not in self._engines:
+                self._engines[origin] = make_engine(self._config, request.url)
+            return response_of(await self._engines[origin].exchange(sent))
         except BaseException as error:
-            if not transmission.sent:
-                transmission.failed_unsent, transmission.sent = error, True
+            if not own.sent:
+                own.failed_unsent, own.sent = error, True
             raise
-
-    async def _exchange(self, request: httpx.Request, own: Transmission) -> RawReply:
-        origin = origin_of(request.url)
-        engine = self._engines.get(origin)
-        if engine is None:
-            try:  # in a thread: to load the authorities takes 30 ms
-                made = await asyncio.to_thread(make_engine, self._config, request.url)
-            except RuntimeError:  # no thread can be started
-                made = make_engine(self._config, request.url)
-            engine = self._engines.setdefault(origin, made)
-        return await engine.exchange(request_of(request, own))
 
     async def aclose(self) -> None:
         """Cut all open connections, and wait until they are closed."""
@@ -251,6 +251,8 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 
 
 def request_of(request: httpx.Request, transmission: Transmission) -> Request:
+    if library_of(request, "Request") is not httpx:  # nor does a client of httpx2 take our reply
+        raise ConfigurationError("a GatewayTransport is for clients of httpx alone")
     fields = request.headers.raw
     times = request.extensions.get("timeout", {})
     base = RequestBase(request.method, request.url, fields)

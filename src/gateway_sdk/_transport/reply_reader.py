@@ -56,6 +56,13 @@ class ReplyReader(RawReply):
         self._overhead = self._reason = 0
         self._head = b""  # what has come of a head that is not complete
 
+    def be_lenient(self) -> None:
+        """Read what is ambiguous too: the reply to CONNECT has no body, and no other follows it."""
+        parser: Any = self._parser
+        parser.set_dangerous_leniencies(
+            lenient_chunked_length=True, lenient_optional_cr_before_lf=True
+        )
+
     @property
     def can_be_reused(self) -> bool:
         """Whether the connection may serve another request, and no bytes came after this reply."""

@@ -2,31 +2,30 @@
 
 import asyncio
 import io
-import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tests.support.raw_server import OK, raw_server
+from tests.support.raw_server import OK, body_of, field, raw_server
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A request as a server took it in.
+    """A request as a server took it in."""
 
-    Attributes:
-        headers: By their names in lower case.
-        body: Without the framing.
-        whole: Whether it came to its end.
-    """
+    head: bytes
+    body: bytes  # without the framing
+    whole: bool  # whether it came to its end
 
-    headers: dict[str, str]
-    body: bytes
-    whole: bool
+    @property
+    def framing(self) -> list[str]:
+        """The media type, the length and the coding."""
+        names = ("Content-Type", "Content-Length", "Transfer-Encoding")
+        return [field(self.head, name) for name in names]
 
 
 def answer(status: int) -> bytes:
@@ -34,18 +33,10 @@ def answer(status: int) -> bytes:
 
 
 class Taker:
-    """Takes uploads in and answers each as it was told; the last answer is repeated.
+    """Takes uploads in and answers each as it was told; the last answer is repeated."""
 
-    None in place of an answer is to hang up.
-
-    Attributes:
-        answers: Those that are left.
-        uploads: What came.
-        ended: Set when a connection has ended.
-    """
-
-    def __init__(self, *answers: bytes | None) -> None:
-        self.answers = list(answers or (OK,))
+    def __init__(self, *answers: bytes) -> None:
+        self.answers = list(answers or (OK,))  # those that are left
         self.uploads: list[Upload] = []
         self.ended = asyncio.Event()
 
@@ -63,53 +54,22 @@ class Taker:
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
-            lines = head.decode("latin-1").split("\r\n")[1:-2]
-            headers = {line.partition(": ")[0].lower(): line.partition(": ")[2] for line in lines}
             body = bytearray()
             try:
-                async for piece in _body_of(headers, reader):
+                async for piece in body_of(head, reader):
                     body += piece
             except (asyncio.IncompleteReadError, ConnectionError):
-                self.uploads.append(Upload(headers, bytes(body), whole=False))
+                self.uploads.append(Upload(head, bytes(body), whole=False))
                 return
-            self.uploads.append(Upload(headers, bytes(body), whole=True))
-            reply = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-            if reply is None:
-                return
-            writer.write(reply)
-
-
-async def _body_of(headers: dict[str, str], reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Read a body with a length or in chunks (RFC 9112, 7.1)."""
-    left = int(headers.get("content-length", 0))
-    while left:
-        piece = await reader.read(min(left, 2**16))
-        if not piece:
-            raise asyncio.IncompleteReadError(b"", left)
-        left -= len(piece)
-        yield piece
-    while headers.get("transfer-encoding") == "chunked":
-        size = int(await reader.readuntil(b"\r\n"), 16)
-        yield (await reader.readexactly(size + 2))[:-2]
-        if not size:
-            return
+            self.uploads.append(Upload(head, bytes(body), whole=True))
+            writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
 
 
 @asynccontextmanager
-async def taking(*answers: bytes | None) -> AsyncIterator[tuple[str, Taker]]:
-    """Serve uploads on a free port; yield the address and what takes them in."""
+async def taking(*answers: bytes) -> AsyncIterator[tuple[str, Taker]]:
     taker = Taker(*answers)
     async with raw_server(taker.handle) as url:
         yield url, taker
-
-
-@contextmanager
-def pipe_with(content: bytes) -> Iterator[int]:
-    """Open a pipe that holds some bytes and has no writer any more; yield the end to read."""
-    reading, writing = os.pipe()
-    os.write(writing, content)
-    os.close(writing)
-    yield reading
 
 
 class Unseekable(io.BytesIO):
@@ -144,13 +104,11 @@ class Changing(io.BytesIO):
 
 
 def grow(file: BinaryIO) -> None:
-    """Put something at the end."""
     file.seek(0, io.SEEK_END)
     file.write(b"more")
 
 
 def shrink(file: BinaryIO) -> None:
-    """Cut the last byte off."""
     file.truncate(file.seek(0, io.SEEK_END) - 1)
 
 
@@ -160,7 +118,6 @@ def written(folder: Path, name: str, content: bytes) -> Path:
 
 
 async def threads_end() -> None:
-    """Wait until no thread reads for an upload."""
     for thread in threading.enumerate():
         if thread.name == "gateway-upload":
             await asyncio.to_thread(thread.join, 10)

@@ -88,7 +88,6 @@ WRITINGS: dict[str, Callable[[Path], str]] = {
 async def test_path_of_a_file_is_refused(
     call: Call, folder: Path, write: Callable[[Path], str]
 ) -> None:
-    """However the path of an existing file is written, it is refused, and the error hides it."""
     for name in (f"{CANARY}.pdf", "name with space.pdf", ODD):
         await _refused(call, write(folder / name))
     if os.name == "posix":  # on Windows it is one word, "nul"
@@ -150,7 +149,7 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
         asked.append((text, threading.current_thread()))
         return False
 
-    monkeypatch.setattr("gateway_sdk._content.body.names_file", look)
+    monkeypatch.setattr("gateway_sdk._content.files.names_file", look)
     gateway, _ = _session()
 
     await gateway.aml.upload_document("passport")
@@ -166,6 +165,5 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
 @settings(max_examples=3 * settings().max_examples)
 @given(st.one_of(st.text(), st.text(alphabet="~/.:[]\\%?#file\0\n\ud800", max_size=12)))
 def test_lookup_never_raises(text: str) -> None:
-    """Whatever the text is, the lookup has an answer."""
     assert may_be_path(text, plain_words=True) in (True, False)
     assert names_file(text) in (True, False)

@@ -3,6 +3,10 @@
 import asyncio
 import gc
 import io
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -79,21 +83,14 @@ async def test_an_upload_that_is_cut_leaves_nothing_open(
 
 
 class Hanging(io.BytesIO):
-    """A file whose reads wait until a test lets them, as on a disk that is gone.
-
-    Attributes:
-        reading: Set when a read has begun.
-        go_on: For the test to set.
-        under_way: How many reads there are now.
-        reads: How many there were, those of nothing not counted.
-    """
+    """A file whose reads wait until a test lets them, as on a disk that is gone."""
 
     def __init__(self, content: bytes, *, at_first_look: bool = False) -> None:
         super().__init__(content)
         self.reading = threading.Event()
         self.go_on = threading.Event()
-        self.under_way = 0
-        self.reads = 0
+        self.under_way = 0  # how many reads there are now
+        self.reads = 0  # how many there were, those of nothing not counted
         self._at_first_look = at_first_look
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -254,8 +251,6 @@ async def test_a_file_that_was_not_looked_at_in_time_is_not_looked_at(
 
 
 class Noting(io.BytesIO):
-    """A file that notes in which threads it is looked at."""
-
     seen: ClassVar[set[str]] = set()
 
     def readable(self) -> bool:
@@ -274,24 +269,28 @@ async def test_many_calls_look_at_their_files_in_few_threads() -> None:
 
 
 class Pieces:
-    """A generator's pieces, with a note of where it was closed."""
+    """A hundred pieces, four of which are a batch."""
 
-    def __init__(self, count: int) -> None:
-        self.closed_in: list[str] = []
-        self._count = count
+    def __init__(self) -> None:
+        self.taken = 0
+        self.two_batches = threading.Event()
+        self.closed_in: list[str] = []  # the threads
 
     def __call__(self) -> Generator[bytes, None, None]:
         try:
-            for _ in range(self._count):
-                yield bytes(2**20)
+            for _ in range(100):
+                self.taken += 1
+                if self.taken == 8:
+                    self.two_batches.set()
+                yield bytes(2**16)
         finally:
             self.closed_in.append(threading.current_thread().name)
 
 
-@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+@pytest.mark.parametrize("taken", [0, 1, 100, 101])
 async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: int) -> None:
     """Whether it was begun, stopped or ended, it is closed in the thread that ran it."""
-    pieces = Pieces(2)
+    pieces = Pieces()
     reading = from_thread(pieces, ahead=True)
     for _ in range(taken):
         await anext(reading, None)
@@ -303,45 +302,29 @@ async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: in
 
 async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:
     """Without reading ahead the generator rests while a batch is sent, however long that takes."""
-    taken: list[int] = []
-
-    def count() -> Generator[bytes, None, None]:
-        for number in range(100):
-            taken.append(number)
-            yield bytes(2**16)
-
-    reading = from_thread(count, ahead=False)
+    pieces = Pieces()
+    reading = from_thread(pieces, ahead=False)
     for expected in (4, 4, 4, 4, 8):
         await anext(reading)
-        assert len(taken) == expected
+        assert pieces.taken == expected
     await reading.aclose()
     await threads_end()
-    assert len(taken) == 8
+    assert pieces.taken == 8
 
 
 async def test_no_more_than_a_batch_is_read_ahead() -> None:
-    """While a batch is sent the next one is read, and not the one after that."""
-    taken: list[int] = []
-    two_batches = threading.Event()
-
-    def count() -> Generator[bytes, None, None]:
-        for number in range(100):
-            taken.append(number)
-            if len(taken) == 8:
-                two_batches.set()
-            yield bytes(2**16)
-
-    reading = from_thread(count, ahead=True)
+    pieces = Pieces()
+    reading = from_thread(pieces, ahead=True)
     await anext(reading)
-    assert await asyncio.to_thread(two_batches.wait, 20)
+    assert await asyncio.to_thread(pieces.two_batches.wait, 20)
     await reading.aclose()
     await threads_end()
-    assert len(taken) == 8
+    assert pieces.taken == 8
 
 
 def test_a_loop_that_is_closed_in_the_middle_leaves_no_thread() -> None:
     """The thread ends with the generator when no event loop is left to close that."""
-    pieces = Pieces(2)
+    pieces = Pieces()
     loop = asyncio.new_event_loop()
     reading: list[AsyncGenerator[Any, None]] = [from_thread(pieces, ahead=True)]
 
@@ -355,3 +338,40 @@ def test_a_loop_that_is_closed_in_the_middle_leaves_no_thread() -> None:
     asyncio.run(threads_end())
 
     assert pieces.closed_in == ["gateway-upload"]
+
+
+FROM_A_PIPE = """
+import asyncio, signal, sys
+from gateway_sdk import GatewaySession
+
+def told(sent, total):
+    if sent == 2**18:  # all that will ever come
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.1, signal.raise_signal, signal.SIGINT)
+
+async def main(url, pipe):
+    async with GatewaySession(url, access_token="token") as gateway:
+        await gateway.aml.upload_document(open(int(pipe), "rb"), on_progress=told)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.posix
+async def test_a_program_can_be_interrupted_while_its_pipe_is_silent() -> None:
+    """Somebody who writes no more into a pipe does not keep the program that reads it alive."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", FROM_A_PIPE]
+    async with taking() as (url, _):
+        program = await asyncio.create_subprocess_exec(
+            *command, url, str(reading), pass_fds=[reading], stderr=subprocess.DEVNULL
+        )
+        try:
+            await asyncio.to_thread(os.write, writing, bytes(2**18 + 1))
+            assert await asyncio.wait_for(program.wait(), 30) == -signal.SIGINT
+        finally:
+            if program.returncode is None:
+                program.kill()
+                await program.wait()
+    os.close(reading)
+    os.close(writing)
