@@ -17,8 +17,8 @@ from gateway_sdk.sandbox import (
     SANDBOX_CLIENT_ID,
     Sandbox,
 )
-from tests.cli.ended import Ended
 from tests.cli.logins import Tab
+from tests.cli.support import Ended
 from tests.cli.terminal import Terminal
 
 GATEWAY = ("-m", "gateway_sdk.cli")
@@ -92,16 +92,6 @@ def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
     yield start
     for terminal in opened:
         terminal.close()
-
-
-@pytest.fixture
-def run_in_terminal(start_in_terminal: Callable[..., Terminal]) -> Callable[..., tuple[int, str]]:
-    """Provide the command line as a process in a terminal of 80 columns, until it ends."""
-
-    def run(*arguments: str | Path, **more: str) -> tuple[int, str]:
-        return start_in_terminal(*arguments, **more).end()
-
-    return run
 
 
 @pytest.fixture
@@ -181,18 +171,8 @@ def settings(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, 
 
 
 @pytest.fixture
-def let_browse(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str], bool]], None]:
-    """Provide what makes a function of the address this process's browser."""
-
-    def let(browse: Callable[[str], bool]) -> None:
-        monkeypatch.setattr(webbrowser, "open", browse)
-
-    return let
-
-
-@pytest.fixture
-def tab(let_browse: Callable[[Callable[[str], bool]], None]) -> Tab:
+def tab(monkeypatch: pytest.MonkeyPatch) -> Tab:
     """Provide a browser in this process that hands over what it is sent to."""
     tab = Tab()
-    let_browse(tab.hand_over)
+    monkeypatch.setattr(webbrowser, "open", tab.hand_over)
     return tab

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from gateway_sdk.cli import app, main, process
-from tests.cli.ended import Call, Run
+from tests.cli.support import Call, Run
 
 COMMANDS = [
     f"{group} {member}".rstrip()

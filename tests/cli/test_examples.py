@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk.cli import app
 from gateway_sdk.sandbox import Sandbox
-from tests.cli.ended import Call
+from tests.cli.support import Call
 
 
 def lines() -> Iterator[str]:

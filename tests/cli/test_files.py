@@ -16,7 +16,7 @@ from gateway_sdk.cli.files import (
     write_file,
 )
 from gateway_sdk.cli.process import CommandError
-from tests.cli.drawn import FIRST, series_of
+from tests.cli.support import FIRST, series_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gateway_sdk.cli.process import (
     whole_output,
     write_out,
 )
-from tests.cli.ended import Call, Run
+from tests.cli.support import Call, Run
 
 FULL = Path("/dev/full")
 

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from gateway_sdk.bulk import RateRow
 from gateway_sdk.cli.series import area, draw_curves, read_series, resample, rows_of, shortest
-from tests.cli.drawn import series_of
+from tests.cli.support import series_of
 
 REPLY = {
     "rates": {

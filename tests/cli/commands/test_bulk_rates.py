@@ -16,8 +16,7 @@ from gateway_sdk._lock_file import LockFile
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from tests.bulk.journal.journals import room_for, rows
-from tests.cli.ended import Call, RunInTerminal, StartInTerminal
-from tests.cli.interruptions import interrupt
+from tests.cli.support import Call, StartInTerminal, interrupt
 from tests.cli.terminal import Terminal
 
 SERIES = 6
@@ -289,9 +288,9 @@ def test_killed_run_goes_on(
     assert len({line["key"] for line in lines(out)}) == len(lines(out)) == SERIES
 
 
-def test_bar_fits_and_goes_away(run_in_terminal: RunInTerminal, out: Path) -> None:
+def test_bar_fits_and_goes_away(start_in_terminal: StartInTerminal, out: Path) -> None:
     """No line of it is longer than the terminal, and the last line is the summary."""
-    status, shown = run_in_terminal(*JOB, "--out", out, "--sandbox", NO_COLOR="1")
+    status, shown = start_in_terminal(*JOB, "--out", out, "--sandbox", NO_COLOR="1").end()
 
     plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
     assert status == 0

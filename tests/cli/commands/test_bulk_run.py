@@ -10,8 +10,8 @@ import pytest
 from rich.progress import Progress as Bar
 
 from gateway_sdk.bulk import BulkResult, Outage, Progress
-from gateway_sdk.cli.commands import bulk
-from gateway_sdk.cli.commands.bulk import Run
+from gateway_sdk.cli.commands import rates
+from gateway_sdk.cli.commands.rates import Run
 from gateway_sdk.cli.output import Notes, progress
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -170,7 +170,7 @@ def test_nothing_is_drawn_without_a_terminal(
     """Neither in a pipe, nor where there is no standard error at all."""
     monkeypatch.setattr(sys, "stderr", stderr)
 
-    with progress() as show:
+    with progress("") as show:
         show(1, 2)
 
     assert stderr is None or not stderr.getvalue()
@@ -190,7 +190,7 @@ async def test_what_a_run_waits_for_is_told_once(
             on_progress(Progress(0, 0, 0, None, found))
         yield result(failure(ServerError, LOST, 500))
 
-    monkeypatch.setattr(bulk, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it)))
+    monkeypatch.setattr(rates, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it)))
     currency = SimpleNamespace(exchange_rate_series_bulk=results)
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 

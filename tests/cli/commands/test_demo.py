@@ -10,13 +10,13 @@ from PIL import Image
 
 from gateway_sdk.auth import Token, login
 from gateway_sdk.cli.commands import demo
-from gateway_sdk.cli.commands.bulk import Run
 from gateway_sdk.cli.commands.demo import Findings, make_table, summary, users_of
+from gateway_sdk.cli.commands.rates import Run
 from gateway_sdk.cli.output import make_console, to_terminal
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
-from tests.cli.ended import Call, Run as RunGateway, RunInTerminal, Start
+from tests.cli.support import Call, Run as RunGateway, Start, StartInTerminal
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
@@ -73,9 +73,11 @@ def _check_chart(path: Path) -> None:
         assert (image.format, image.size) == ("PNG", (1600, 1000))
 
 
-def test_terminal_has_progress_and_colours(run_in_terminal: RunInTerminal, tmp_path: Path) -> None:
+def test_terminal_has_progress_and_colours(
+    start_in_terminal: StartInTerminal, tmp_path: Path
+) -> None:
     """In a terminal of 80 columns there is a progress bar, and no line runs over."""
-    status, shown = run_in_terminal("demo", "--out", tmp_path)
+    status, shown = start_in_terminal("demo", "--out", tmp_path).end()
 
     assert status == 0
     assert "Fetching" in shown

@@ -17,7 +17,7 @@ from gateway_sdk.cli.commands import fleet
 from gateway_sdk.cli.process import Status
 from gateway_sdk.fleet import Status as PlanStatus, Waiting, Worker
 from gateway_sdk.sandbox import Fault, Sandbox
-from tests.cli.ended import Call, Ended, StartInTerminal
+from tests.cli.support import Call, Ended, StartInTerminal
 from tests.support.postgres_server import NEEDS_POSTGRES
 
 pytestmark = NEEDS_POSTGRES

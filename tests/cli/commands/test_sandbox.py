@@ -12,8 +12,8 @@ import pytest
 from gateway_sdk.errors import ReplyLostError, ServerError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
-from tests.cli.ended import Run, Start
 from tests.cli.logins import browser_command
+from tests.cli.support import Run, Start
 
 
 def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:

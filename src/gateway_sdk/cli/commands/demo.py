@@ -18,7 +18,7 @@ from rich.text import Text
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import BulkResult, export
 from gateway_sdk.cli.arguments import day_of, option
-from gateway_sdk.cli.commands.bulk import Run
+from gateway_sdk.cli.commands.rates import Run
 from gateway_sdk.cli.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output import (
     KeyValue,

@@ -10,25 +10,12 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from gateway_sdk.auth import (
-    Browser,
-    ImplicitFlow,
-    PasteFromTerminal,
-    Token,
-    _kept_ports,
-    login as log_in,
-)
+from gateway_sdk import auth
+from gateway_sdk.auth import ImplicitFlow, Token, _kept_ports
 from gateway_sdk.auth._receiver import can_listen
-from gateway_sdk.cli.arguments import option, switch
-from gateway_sdk.cli.config import (
-    OPTIONS,
-    Settings,
-    find_settings,
-    read_profiles,
-    remove_profile,
-    save_profile,
-    settings_of,
-)
+from gateway_sdk.cli import config
+from gateway_sdk.cli.arguments import GIVEN, option, switch
+from gateway_sdk.cli.config import OPTIONS, Settings, settings_of
 from gateway_sdk.cli.output import (
     KeyValue,
     Table,
@@ -51,9 +38,6 @@ ClientId: TypeAlias = Annotated[
 ]
 
 ADVICE: Final = "Get one with `gateway login`."
-LOGGED_OUT: Final = (
-    "There is no access token here any more. A program that has it can use it until it expires."
-)
 CLOSE_THE_TAB: Final = (
     "Close its tab in the browser now. Until you press Ctrl-C, but for "
     f"{_kept_ports.SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
@@ -65,7 +49,6 @@ TRIAL_LIFE: Final = 60.0
 
 @app.command()
 def login(
-    ctx: typer.Context,
     *,
     auth_url: AuthUrl = None,
     client_id: ClientId = None,
@@ -96,13 +79,13 @@ def login(
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
-    settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
+    settings = settings_of(new_profile=True, auth_url=auth_url, client_id=client_id)
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
-    chosen: Browser = browser or (False if no_browser or paste else None)
+    chosen: auth.Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
-    pasted = PasteFromTerminal() if paste else None
+    pasted = auth.PasteFromTerminal() if paste else None
     with settings.in_words():
         if not (paste or can_listen(redirect_uri)):
             raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
@@ -110,8 +93,8 @@ def login(
         with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
             token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
-    if remembered := bool(ctx.find_root().params["profile"] or by_option):
-        save_profile(settings.profile, values)
+    if remembered := bool(GIVEN["profile"] or by_option):
+        config.save_profile(settings.profile, values)
     _report(settings, token, scope, remembered=remembered)
 
 
@@ -129,20 +112,16 @@ def _port_kept() -> Generator[None]:
 
 
 async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> Token:
-    await try_out_store(settings)
-    token = await log_in(flow, **way)
-    await settings.store().save(token)
-    return token
-
-
-async def try_out_store(settings: Settings) -> None:
-    """Store and delete a test token, so that a broken store is found before the login."""
-    # With another client id programs do not find it, and the real record, which may be broken and
-    # is about to be replaced, is not read.
+    # Store and delete a test token, so that a broken store is found before the login. With another
+    # client id programs do not find it, and the real record, which may be broken and is about to be
+    # replaced, is not read.
     trial = {**settings.values, "client_id": f"{settings.values['client_id']} (trial)"}
     store = replace(settings, values=trial).store()
     await store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE))
     await store.delete()
+    token = await auth.login(flow, **way)
+    await settings.store().save(token)
+    return token
 
 
 def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
@@ -163,7 +142,6 @@ def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -
 
 @app.command()
 def status(
-    ctx: typer.Context,
     *,
     auth_url: AuthUrl = None,
     client_id: ClientId = None,
@@ -174,7 +152,7 @@ def status(
     The exit status is 0 if there is an access token that has not expired, else 1. Only --try finds
     out whether the gateway accepts it. The token itself is never shown.
     """
-    settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
+    settings = settings_of(auth_url=auth_url, client_id=client_id)
     print_key_values(settings.facts())  # also if others are missing
     if secret := settings.values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
@@ -196,7 +174,7 @@ def status(
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
     tried = "no; --try asks the gateway whether it accepts the token"
     if try_out:
-        ask(ctx, lambda gateway: gateway.country_data.list_countries(), settings=settings)
+        ask(lambda gateway: gateway.country_data.list_countries(), settings=settings)
         tried = "the gateway accepts the token"
     print_key_values([("Tried", tried)])
 
@@ -218,21 +196,21 @@ def describe_scope(token: Token, asked: str = "") -> list[KeyValue]:
 
 
 @app.command()
-def logout(ctx: typer.Context, auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
+def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     """Delete the access token that `gateway login` stored.
 
     The token stays valid until it expires: the implicit flow has no way to revoke it.
     """
-    settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
+    settings = settings_of(auth_url=auth_url, client_id=client_id)
     store = settings.store()
     print_key_values([*settings.facts(), ("Kept in", settings.place())])
     asyncio.run(store.delete())  # also a damaged record
-    make_console().print(f"\n{LOGGED_OUT}")
+    gone = "There is no access token here any more."
+    make_console().print(f"\n{gone} A program that has it can use it until it expires.")
 
 
 @app.command()
 def profiles(
-    ctx: typer.Context,
     remove: Annotated[str | None, option("NAME", "Delete a profile, but not its token.")] = None,
 ) -> None:
     """List the gateways that `gateway login` has remembered.
@@ -240,14 +218,14 @@ def profiles(
     A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
     """
     if remove is not None:
-        remove_profile(remove)
+        config.remove_profile(remove)
         say(f"The profile {printable(remove)} is deleted.")
         return
-    known = read_profiles()
+    known = config.read_profiles()
     if not known:
         say("There are no profiles: `gateway login --base-url ...` makes one.")
         return
-    chosen = find_settings({}, ctx.find_root().params["profile"]).profile
+    chosen = config.find_settings({}, GIVEN["profile"]).profile
     rows = [
         [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()
