@@ -74,7 +74,7 @@ def load(name: str) -> Any:
         for used in command.params:
             if used.param_type_name == "argument":
                 # A type such as "<str>" says less than the name.
-                used.display_type_rich = lambda **_: ""
+                used.display_type_rich = "".format  # empty, whatever it is given
         for shared in app.params:
             if shared.name in ("version", *NOT_TAKEN.get(name, ())):
                 continue
