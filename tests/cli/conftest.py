@@ -1,4 +1,3 @@
-import asyncio
 import logging
 import os
 import subprocess
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk._call import shared_state
 from gateway_sdk.auth import _kept_ports
 from gateway_sdk.cli import main
 from gateway_sdk.sandbox import (
@@ -140,21 +138,6 @@ def call_gateway(
 def served(gateway_sandbox: Sandbox, gateway_env: Mapping[str, str]) -> Sandbox:
     """Provide a sandbox that another thread serves and that the environment points at."""
     return gateway_sandbox
-
-
-@pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch, gateway_no_waits: None) -> list[float]:
-    """Let sessions wait no time between attempts, and provide the seconds that they would have."""
-    waited: list[float] = []
-    turn = asyncio.sleep
-
-    async def wait(seconds: float) -> None:
-        waited.append(seconds)
-        await turn(0)
-
-    _, check = shared_state.SHARED["sleep"]
-    monkeypatch.setitem(shared_state.SHARED, "sleep", (wait, check))
-    return waited
 
 
 @pytest.fixture

@@ -175,7 +175,6 @@ def give(
     return make
 
 
-@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
     "case",
     [

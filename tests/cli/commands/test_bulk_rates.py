@@ -1,18 +1,14 @@
 """The command `gateway bulk rates`: what it writes, what ends it, and how it goes on."""
 
 import errno
-import json
 import re
-import sqlite3
 import threading
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk._lock_file import LockFile
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from tests.bulk.journal.journals import room_for, rows
@@ -72,22 +68,6 @@ def test_rates_go_into_the_file_and_replies_into_the_journal(call_gateway: Call,
     assert "EUR,USD,2026-10-30,1.1172" in found
 
 
-def test_replies_of_another_shape_are_told_and_have_no_rows(call_gateway: Call, out: Path) -> None:
-    """They stay in the journal as they came, for the interface leaves them open."""
-    assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    kept = lines(out)[2:]
-    with closing(sqlite3.connect(journal_of(out))) as database, database:
-        changed = json.dumps({"series": [1.5]})
-        database.execute("update items set value = ? where id <= 2", (changed,))
-
-    ended = call_gateway(*JOB, "--out", out, "--sandbox")
-
-    assert ended.status == 0
-    assert ended.err.endswith("another shape than days with rates, left out: 2\n")
-    rates = sum(len(line["value"]["rates"]) for line in kept)
-    assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + rates
-
-
 def test_all_are_the_currencies_of_all_countries(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
@@ -112,7 +92,6 @@ def test_all_are_the_currencies_of_all_countries(
     assert asked(served) == calls
 
 
-@pytest.mark.usefixtures("unhurried")
 def test_failures_are_counted_by_kind_and_fetched_again_on_request(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
@@ -298,19 +277,6 @@ def test_bar_fits_and_goes_away(start_in_terminal: StartInTerminal, out: Path) -
     assert max(map(len, re.split(r"[\r\n]+", plain.rpartition("6 of 6")[0]))) <= 80
     assert shown.rstrip().endswith(f"{out}: 44 rows")
     assert not re.search(r"\x1b\[[0-9;]*(?<!\d)[34]\d", shown), "colours in spite of NO_COLOR"
-
-
-def test_file_in_use_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:
-    """Two runs never write the same file, and the gateway's countries are not asked for either."""
-    held = LockFile(out.with_name(f"{out.name}.db-lock"))
-    assert held.acquire()
-
-    ended = call_gateway(*ALL, "--out", out)
-    held.release()
-
-    assert (ended.status, len(ended.err.splitlines())) == (2, 1)
-    assert "is in use by another run: wait for its end" in ended.err
-    assert not served.received
 
 
 @pytest.mark.posix

@@ -52,14 +52,6 @@ def counted(
     return count
 
 
-def test_what_has_come_is_no_reason_to_complain() -> None:
-    """Of this run and of earlier ones."""
-    count = counted(2, result(), result(from_journal=True))
-
-    assert count.complaint() is None
-    assert (count.there, count.asked, count.fetched) == (2, 1, 1)
-
-
 @pytest.mark.parametrize(
     ("errors", "status"),
     [

@@ -1,18 +1,12 @@
 import re
 import signal
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 
-from gateway_sdk.auth import Token, login
 from gateway_sdk.cli.commands import demo
-from gateway_sdk.cli.commands.demo import Findings, make_table, summary, users_of
-from gateway_sdk.cli.commands.rates import Run
-from gateway_sdk.cli.output import make_console, to_terminal
+from gateway_sdk.cli.commands.demo import users_of
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
@@ -145,19 +139,12 @@ def test_job_with_broken_calls_fails_and_shows_what_it_has(
 def test_token_of_the_demo_comes_from_a_login(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The job works at a sandbox whose ready token is refused; it logs in once for all calls."""
-    sandbox, logins = Sandbox(), 0
+    """The job works at a sandbox whose ready token is refused."""
+    sandbox = Sandbox()
     sandbox.revoke(SANDBOX_ACCESS_TOKEN)
 
-    async def counted(*arguments: Any, **options: Any) -> Token:
-        nonlocal logins
-        logins += 1
-        return await login(*arguments, **options)
-
-    monkeypatch.setattr(demo, "login", counted)
     _show_with(sandbox, monkeypatch, tmp_path)
 
-    assert logins == 1
     assert (tmp_path / "rates.png").exists()
 
 
@@ -181,51 +168,3 @@ def test_country_that_a_currency_is_named_after_comes_first() -> None:
 
     assert users_of(countries) == {"USD": "United States, 2 more"}
     assert users_of(countries[:1]) == {"USD": "Guam"}
-
-
-def with_rates(**rates: list[float]) -> Findings:
-    """Make findings from the rates of currencies on the last days of the range."""
-    days = date(2026, 1, 1), date(2026, 1, 30)
-    users = {currency: f"Land of {currency}" for currency in rates}
-    found = Findings(users, days, Run([demo.BASE], [], days))
-    for symbol, series in rates.items():
-        first = 31 - len(series) - (symbol == "END")
-        found.rates[symbol] = {
-            date(2026, 1, day): Decimal(str(rate)) for day, rate in enumerate(series, first)
-        }
-    return found
-
-
-@pytest.mark.parametrize(("width", "left_out"), [(54, ["Used in"]), (66, []), (80, [])])
-def test_table_fits_narrow_terminals(width: int, left_out: list[str]) -> None:
-    """Countries are left out where there is little room; no line runs over."""
-    table = make_table(with_rates(AAA=[1234.5678, 1.5], BBB=[2, 1]))
-    console = make_console()
-    console.width = width
-
-    drawn, missing = to_terminal(table, console)
-
-    assert missing == left_out
-    assert max(map(len, drawn.splitlines())) <= width
-
-
-def test_summary_hides_nothing() -> None:
-    """Every currency that has no whole series is named, with the reason."""
-    found = with_rates(USD=[1.1, 1.2], END=[2], RUB=[], CHF=[])
-    found.run.failed = 1
-    found.users |= {"CLP": "Chile", "AED": "United Arab Emirates"}
-    found.run._kinds["ReplyLostError"] = 1
-    found.run._such_as["ReplyLostError"] = "SEK for EUR"
-
-    assert list(summary(found)) == [
-        ("Rates", "3 daily rates of 2 currencies"),
-        ("Ended", "END: its last rate is of 2026-01-29"),
-        ("No rates", "CHF RUB: known to the gateway, but not quoted in this range"),
-        ("Not quoted", "2 currencies, of which the ECB publishes no rates"),
-        ("Failed", "1 ReplyLostError, such as SEK for EUR"),
-    ]
-
-
-def test_summary_of_currencies_that_all_have_rates_names_none_without() -> None:
-    """There is no line without a currency in it."""
-    assert list(dict(summary(with_rates(USD=[1.1, 1.2])))) == ["Rates"]

@@ -166,13 +166,6 @@ def test_items_come_from_standard_input(planned: Call, monkeypatch: pytest.Monke
     assert planned("plan", "q", "-").err == "q: 5 items in 1 chunks\n"
 
 
-def test_a_folder_that_is_not_there_is_named(planned: Call) -> None:
-    ended = planned("collect", "p", "missing/p.csv", "--partial")
-
-    assert ended.status != 0
-    assert "missing" in ended.err
-
-
 def test_a_full_disk_is_named(planned: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

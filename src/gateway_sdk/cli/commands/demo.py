@@ -107,12 +107,6 @@ class Findings:
         order = sorted(series.rates, key=series.change, reverse=True)
         return Series(BASE, {symbol: series.rates[symbol] for symbol in order})
 
-    @cached_property
-    def ended(self) -> dict[str, date]:
-        """The last day of each series that ends before the others."""
-        last = {symbol: max(found) for symbol, found in self.series.rates.items()}
-        return {symbol: day for symbol, day in last.items() if day != self.days[1]}
-
 
 async def _fetch(journal: Path) -> Findings:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
@@ -170,13 +164,13 @@ def _draw(findings: Findings) -> bytes:
     from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
 
     series, (first, last) = findings.series, findings.days
-    current = [symbol for symbol in series.rates if symbol not in findings.ended]
+    symbols = list(series.rates)
     return draw_chart(
         series,
         title=f"What one euro buys, {first:%B %Y} to {last:%B %Y}",
         subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.rates)}"
         " currencies, each at 100 on its first day. Up: the euro gained on it.",
-        named=list(dict.fromkeys([*current[:LABELLED], *current[-LABELLED:]])),
+        named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
     )
 
 
@@ -185,8 +179,6 @@ def summary(findings: Findings) -> Iterator[KeyValue]:
     run, rates = findings.run, findings.rates
     count = sum(map(len, rates.values()))
     yield "Rates", f"{count} daily rates of {len(findings.series.rates)} currencies"
-    for symbol, day in findings.ended.items():
-        yield "Ended", f"{symbol}: its last rate is of {day}"
     if silent := " ".join(sorted(symbol for symbol, found in rates.items() if not found)):
         yield "No rates", f"{silent}: known to the gateway, but not quoted in this range"
     if unquoted := len(set(findings.users) - set(rates) - {BASE}):
