@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli import main
 from gateway_sdk.cli.process import (
     EXTRAS,
     how_to_install,
@@ -48,14 +47,6 @@ def test_other_failures_are_not_taken_for_it() -> None:
     """A file that is not there has nothing to do with standard output."""
     with pytest.raises(FileNotFoundError), whole_output():
         raise FileNotFoundError(errno.ENOENT, "no such file")
-
-
-def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that was started without one can still end."""
-    monkeypatch.setattr(sys, "stdout", None)
-
-    with whole_output():
-        pass
 
 
 def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gateway: Call) -> None:
@@ -100,6 +91,7 @@ def test_head_leaves_no_trace(run_gateway: Run) -> None:
 @pytest.mark.parametrize(
     ("module", "extra", "arguments"),
     [
+        ("pyarrow", "parquet", ["rates", "EUR", "USD", "--parquet", "x"]),
         ("typer", "cli", ["--help"]),
         ("rich", "cli", ["sandbox"]),
         ("starlette", "sandbox", ["sandbox", "--port", "0"]),
@@ -131,27 +123,9 @@ main()
 
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr == (
-        f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-        " ([demo] for every command but those of a fleet)\n"
-    )
-
-
-def test_missing_extra_that_demo_does_not_bring_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is asked for, the library for Parquet is looked for."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr(sys, "argv", ["gateway", "rates", "EUR", "USD", "--parquet", "x"])
-    monkeypatch.setattr("gateway_sdk.cli.process.find_spec", lambda _: None)
-
-    with pytest.raises(SystemExit) as caught:
-        main()
-
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == (
-        "gateway: this needs the extra [parquet]: pip install 'gateway-sdk[parquet]'\n"
-    )
+    by_demo = "" if extra == "parquet" else " ([demo] for every command but those of a fleet)"
+    advice = f"pip install 'gateway-sdk[{extra}]'{by_demo}"
+    assert ended.stderr == f"gateway: this needs the extra [{extra}]: {advice}\n"
 
 
 @pytest.mark.parametrize(
