@@ -65,7 +65,7 @@ def test_example_works(
 
 def test_help_shows_the_examples_of_a_command() -> None:
     """Nobody has to guess how one is used; that of a group shows all of its commands."""
-    shown = "".join(
+    shown = "\n".join(
         command.epilog or ""
         for group in map(app.load, app.SUMMARIES)
         for command in getattr(group, "commands", {"": group}).values()
