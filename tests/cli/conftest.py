@@ -16,8 +16,7 @@ from gateway_sdk.sandbox import (
     Sandbox,
 )
 from tests.cli.logins import Tab
-from tests.cli.support import Ended
-from tests.cli.terminal import Terminal
+from tests.cli.support import Ended, Terminal
 
 GATEWAY = ("-m", "gateway_sdk.cli")
 

@@ -3,14 +3,17 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
 
 from gateway_sdk.cli import app, main, process
+from gateway_sdk.cli.process import Status
 from tests.cli.support import Call, Run
 
+MANUAL = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = [
     f"{group} {member}".rstrip()
     for group in app.SUMMARIES
@@ -150,3 +153,21 @@ def test_options_for_every_command_may_stand_anywhere(
     words[place:place] = option
 
     assert "there is no profile 'nobody'" in call_gateway(*words).err
+
+
+def test_manual_lists_every_status() -> None:
+    """The table has those that the code has, and 0."""
+    listed = {int(status) for status in re.findall(r"^\| (\d+) \|", MANUAL, re.MULTILINE)}
+
+    assert listed == {*Status, 0}
+
+
+def test_manual_lists_every_command() -> None:
+    """A new command is written down, and no other is."""
+    table = MANUAL.partition("## Which gateway")[0]
+    listed = {
+        " ".join(re.findall(r"[a-z]+", words)) for words in re.findall(r"`gateway ([a-z ]+)", table)
+    }
+
+    groups = {command.split()[0] for command in COMMANDS if " " in command}
+    assert listed == set(COMMANDS) - groups
