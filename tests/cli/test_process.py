@@ -142,6 +142,14 @@ def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | 
     assert how_to_install(module) == advice
 
 
+def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was started without one can still end."""
+    monkeypatch.setattr(sys, "stdout", None)
+
+    with whole_output():
+        pass
+
+
 def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that was started without one goes on: a customer may have been created."""
     monkeypatch.setattr(sys, "stderr", None)
@@ -154,3 +162,5 @@ def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPat
 def test_modules_of_extras_exist(module: str) -> None:
     """The table of extras names modules that there are."""
     require(module)
+    with pytest.raises(ModuleNotFoundError, match=f"{module}_x"):
+        require(f"{module}_x")

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -111,8 +110,6 @@ def check_place(place: str | Path) -> Path:
 def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
     except OSError as error:
         raise cannot_write(folder, error) from error
 

@@ -179,9 +179,7 @@ def summary(findings: Findings) -> Iterator[KeyValue]:
     run, rates = findings.run, findings.rates
     count = sum(map(len, rates.values()))
     yield "Rates", f"{count} daily rates of {len(findings.series.rates)} currencies"
-    if silent := " ".join(sorted(symbol for symbol, found in rates.items() if not found)):
-        yield "No rates", f"{silent}: known to the gateway, but not quoted in this range"
-    if unquoted := len(set(findings.users) - set(rates) - {BASE}):
-        yield "Not quoted", f"{unquoted} currencies, of which the ECB publishes no rates"
+    others = len(findings.users.keys() - findings.series.rates.keys() - {BASE})
+    yield "No rates", f"{others} currencies, of which the ECB published none in this range"
     for kind in run.failures():
         yield "Failed", kind.strip()
