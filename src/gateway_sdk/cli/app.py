@@ -7,7 +7,7 @@ A command is a function in `commands/`. Its module is imported when the command 
 import sys
 from copy import copy
 from importlib import import_module
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Annotated, Any, Final
 
 import typer
@@ -86,8 +86,8 @@ def load(name: str) -> Any:
 
 def _examples(words: str) -> str | None:
     """Write what stands below the help of a command or a group; tests run it."""
-    data = files(commands.__name__).joinpath("examples.txt").read_text("utf-8")
-    lines = [it for it in data.splitlines() if f"{it} ".startswith(f"gateway {words} ")]
+    data = get_data(commands.__name__, "examples.txt") or b""
+    lines = [it for it in data.decode().splitlines() if f"{it} ".startswith(f"gateway {words} ")]
     # typer does not wrap the lines of a paragraph that begins with "\b".
     return "\n  ".join(("\b\nExamples:", *lines)) if lines else None
 
