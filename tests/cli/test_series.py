@@ -164,6 +164,7 @@ def test_each_currency_has_a_heading_and_a_curve(rates: list[str | None], headin
     assert first.splitlines()[0] == heading
     assert len(first.splitlines()) == (1 if "no rates" in heading else 8)
     assert second.startswith("3 to 4, +33.3 %\n")
+    assert second.split()[-2:] == ["2026-01-01", "2026-01-02"]
 
 
 def test_a_week_without_rates_takes_its_room() -> None:
