@@ -60,22 +60,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Provide the command line as a process whose output is piped."""
-
-    def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *GATEWAY, *arguments],
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            env=environment(**more),
-        )
-
-    return run
-
-
-@pytest.fixture
 def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
     """Provide the command line as a process in a terminal of 80 columns, at which a test sits."""
     if os.name == "nt":

@@ -101,7 +101,6 @@ class Ended(NamedTuple):
 
 
 Call = Callable[..., Ended]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
 StartInTerminal = Callable[..., Terminal]
 Settings = Mapping[str, str]

@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk.cli import app, main, process
 from gateway_sdk.cli.process import Status
-from tests.cli.support import Call, Run
+from tests.cli.support import Call
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -46,11 +46,9 @@ def test_interruption_before_the_command_begins_is_quiet(monkeypatch: pytest.Mon
     assert caught.value.code == 130
 
 
-def test_version_is_printed(run_gateway: Run) -> None:
+def test_version_is_printed(call_gateway: Call) -> None:
     """The version is a line of its own."""
-    ended = run_gateway("--version")
-
-    assert (ended.returncode, ended.stdout) == (0, "gateway-sdk 0.1.0\n")
+    assert call_gateway("--version") == (0, "gateway-sdk 0.1.0\n", "")
 
 
 @pytest.mark.parametrize(

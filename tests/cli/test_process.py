@@ -14,7 +14,7 @@ from gateway_sdk.cli.process import (
     whole_output,
     write_out,
 )
-from tests.cli.support import Call, Run
+from tests.cli.support import Call
 
 FULL = Path("/dev/full")
 
@@ -78,7 +78,7 @@ def test_every_command_tells_of_a_full_disk(
 
 
 @pytest.mark.posix
-def test_head_leaves_no_trace(run_gateway: Run) -> None:
+def test_head_leaves_no_trace() -> None:
     """Piped into what reads one line only, a command says nothing and leaves no traceback."""
     command = f"{sys.executable} -m gateway_sdk.cli --sandbox countries | head -n 1"
 

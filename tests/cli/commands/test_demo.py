@@ -10,21 +10,22 @@ from gateway_sdk.cli.commands.demo import users_of
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
-from tests.cli.support import Call, Run as RunGateway, Start, StartInTerminal
+from tests.cli.support import Call, Start, StartInTerminal
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
 
 
 @pytest.mark.posix  # wine lacks what NumPy needs
-def test_piped_demo_shows_and_writes_everything(run_gateway: RunGateway, tmp_path: Path) -> None:
+def test_piped_demo_shows_and_writes_everything(start_gateway: Start, tmp_path: Path) -> None:
     """In a pipe the whole job comes out as plain text, with both files and status 0."""
-    ended = run_gateway("demo", "--out", tmp_path / "out")
+    process = start_gateway("demo", "--out", tmp_path / "out")
+    out, err = process.communicate()
 
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "\x1b" not in ended.stdout
-    assert "Fetching" not in ended.stdout
-    _check_text(ended.stdout)
+    assert (process.returncode, err) == (0, "")
+    assert "\x1b" not in out
+    assert "Fetching" not in out
+    _check_text(out)
     _check_rates(tmp_path / "out" / "rates.csv")
     _check_chart(tmp_path / "out" / "rates.png")
     assert len(list((tmp_path / "out").iterdir())) == 2
