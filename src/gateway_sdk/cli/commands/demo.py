@@ -17,16 +17,10 @@ from rich.text import Text
 
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import BulkResult, export
+from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import day_of, option
 from gateway_sdk.cli.commands.rates import Run
 from gateway_sdk.cli.files import check_place, make_folder, write_file
-from gateway_sdk.cli.output import (
-    KeyValue,
-    Table,
-    make_console,
-    print_key_values,
-    to_terminal,
-)
 from gateway_sdk.cli.process import CommandError, Status, require
 from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.models import Country
@@ -60,7 +54,7 @@ def demo(
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
-    began, console = time.monotonic(), make_console()
+    began, console = time.monotonic(), output.make_console()
     make_folder(out)
     rates_path, chart_path = out / "rates.csv", out / "rates.png"
     check_place(rates_path)
@@ -73,14 +67,14 @@ def demo(
         findings = asyncio.run(_fetch(journal))
         export(journal, rates_path, rates=True)
     console.print()
-    console.out(to_terminal(make_table(findings), console)[0], highlight=False)
+    console.out(output.to_terminal(make_table(findings), console)[0], highlight=False)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
     console.print(note, style="dim", end="\n\n")
     with console.status("Drawing the chart"):
         write_file(chart_path, _draw(findings))
     took = f"{time.monotonic() - began:.1f} s, for {findings.run.asked + 1} calls and the chart"
     files = [("Files", str(rates_path)), ("", str(chart_path))]
-    print_key_values([*summary(findings), *files, ("Took", took)])
+    output.print_key_values([*summary(findings), *files, ("Took", took)])
     if findings.run.failed:
         raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
@@ -127,7 +121,7 @@ async def _fetch(journal: Path) -> Findings:
                 "Countries": f"{len(countries)}, which use {len(users)} currencies",
                 "Range": f"{days[0]} to {last}, the last twelve months that it has",
             }
-            print_key_values(facts.items())
+            output.print_key_values(facts.items())
             await found.run.fetch(gateway, found.take, journal=journal)
     return found
 
@@ -146,7 +140,7 @@ def users_of(countries: Iterable[Country]) -> dict[str, str]:
     }
 
 
-def make_table(findings: Findings) -> Table:
+def make_table(findings: Findings) -> output.Table:
     """Make the table of the currencies that have rates."""
     series = findings.series
     rows: list[list[Any]] = []
@@ -156,7 +150,7 @@ def make_table(findings: Findings) -> Table:
         drawn = Text(curve, ROSE if change > 0 else FELL)
         users = findings.users.get(symbol, "")
         rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, users])
-    return Table(("", "First", "Last", "%", "", "Used in"), rows)
+    return output.Table(("", "First", "Last", "%", "", "Used in"), rows)
 
 
 def _draw(findings: Findings) -> bytes:
@@ -174,7 +168,7 @@ def _draw(findings: Findings) -> bytes:
     )
 
 
-def summary(findings: Findings) -> Iterator[KeyValue]:
+def summary(findings: Findings) -> Iterator[output.KeyValue]:
     """Say what came, and what is missing and why."""
     run, rates = findings.run, findings.rates
     count = sum(map(len, rates.values()))

@@ -13,17 +13,9 @@ import typer
 from gateway_sdk import auth
 from gateway_sdk.auth import ImplicitFlow, Token, _kept_ports
 from gateway_sdk.auth._receiver import can_listen
-from gateway_sdk.cli import config
+from gateway_sdk.cli import config, output
 from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.config import OPTIONS, Settings, settings_of
-from gateway_sdk.cli.output import (
-    KeyValue,
-    Table,
-    describe_moment,
-    make_console,
-    print_key_values,
-    show,
-)
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import ask
 from gateway_sdk.errors import GatewayError
@@ -125,13 +117,13 @@ async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> T
 
 
 def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
-    console, exports = make_console(), settings.exports()
+    console, exports = output.make_console(), settings.exports()
     console.print("Logged in.", style="bold", end="\n\n")
     pairs = [("Gateway", settings.values["base_url"])]
     pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
     pairs += [("Kept in", settings.place())]
     pairs += [("Profile", settings.profile)] if remembered else []
-    print_key_values(pairs)
+    output.print_key_values(pairs)
     shadowed = "access_token" in settings.values
     when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
     told = f"\nGatewaySession.from_env() uses it {when}, with the same settings"
@@ -153,22 +145,22 @@ def status(
     out whether the gateway accepts it. The token itself is never shown.
     """
     settings = settings_of(auth_url=auth_url, client_id=client_id)
-    print_key_values(settings.facts())  # also if others are missing
+    output.print_key_values(settings.facts())  # also if others are missing
     if secret := settings.values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
         source = settings.sources["access_token"]
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
-        print_key_values([("Token", told)])
+        output.print_key_values([("Token", told)])
     else:
         store = settings.store()
-        print_key_values([("Kept in", settings.place())])
+        output.print_key_values([("Kept in", settings.place())])
         token, now = asyncio.run(store.load()), time.time()
         if token is None:
             raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
-        since = describe_moment(token.obtained_at, now)
+        since = output.describe_moment(token.obtained_at, now)
         until = describe_end(token, now)
-        print_key_values([("Since", since), ("Until", until), *describe_scope(token)])
+        output.print_key_values([("Since", since), ("Until", until), *describe_scope(token)])
         if token.expired(now):
             problem = "the access token has expired, or is about to"
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
@@ -176,17 +168,17 @@ def status(
     if try_out:
         ask(lambda gateway: gateway.country_data.list_countries(), settings=settings)
         tried = "the gateway accepts the token"
-    print_key_values([("Tried", tried)])
+    output.print_key_values([("Tried", tried)])
 
 
 def describe_end(token: Token, now: float) -> str:
     """Say until when a token lasts; *now* in seconds since 1970."""
     if token.expires_at is None:
         return "the gateway refuses it: the login did not say when it expires"
-    return describe_moment(token.expires_at, now)
+    return output.describe_moment(token.expires_at, now)
 
 
-def describe_scope(token: Token, asked: str = "") -> list[KeyValue]:
+def describe_scope(token: Token, asked: str = "") -> list[output.KeyValue]:
     """Name the granted scope, and what of the scope that was asked for is not in it."""
     missing = sorted({*asked.split()} - token.scope)
     if not token.scope and not missing:
@@ -203,10 +195,10 @@ def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     """
     settings = settings_of(auth_url=auth_url, client_id=client_id)
     store = settings.store()
-    print_key_values([*settings.facts(), ("Kept in", settings.place())])
+    output.print_key_values([*settings.facts(), ("Kept in", settings.place())])
     asyncio.run(store.delete())  # also a damaged record
     gone = "There is no access token here any more."
-    make_console().print(f"\n{gone} A program that has it can use it until it expires.")
+    output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")
 
 
 @app.command()
@@ -230,4 +222,4 @@ def profiles(
         [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()
     ]
-    show(Table(("profile", "used", *OPTIONS), rows), known, "table")
+    output.show(output.Table(("profile", "used", *OPTIONS), rows), known, "table")
