@@ -1,4 +1,3 @@
-import asyncio
 import logging
 import os
 import subprocess
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk._call import shared_state
 from gateway_sdk.auth import _receiver
 from gateway_sdk.cli import main
 from gateway_sdk.sandbox import (
@@ -17,9 +15,8 @@ from gateway_sdk.sandbox import (
     SANDBOX_CLIENT_ID,
     Sandbox,
 )
-from tests.cli.ended import Ended
 from tests.cli.logins import Tab
-from tests.cli.terminal import Terminal
+from tests.cli.support import Ended, Terminal
 
 GATEWAY = ("-m", "gateway_sdk.cli")
 
@@ -63,22 +60,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Provide the command line as a process whose output is piped."""
-
-    def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *GATEWAY, *arguments],
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            env=environment(**more),
-        )
-
-    return run
-
-
-@pytest.fixture
 def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
     """Provide the command line as a process in a terminal of 80 columns, at which a test sits."""
     if os.name == "nt":
@@ -92,16 +73,6 @@ def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
     yield start
     for terminal in opened:
         terminal.close()
-
-
-@pytest.fixture
-def run_in_terminal(start_in_terminal: Callable[..., Terminal]) -> Callable[..., tuple[int, str]]:
-    """Provide the command line as a process in a terminal of 80 columns, until it ends."""
-
-    def run(*arguments: str | Path, **more: str) -> tuple[int, str]:
-        return start_in_terminal(*arguments, **more).end()
-
-    return run
 
 
 @pytest.fixture
@@ -153,21 +124,6 @@ def served(gateway_sandbox: Sandbox, gateway_env: Mapping[str, str]) -> Sandbox:
 
 
 @pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch, gateway_no_waits: None) -> list[float]:
-    """Let sessions wait no time between attempts, and provide the seconds that they would have."""
-    waited: list[float] = []
-    turn = asyncio.sleep
-
-    async def wait(seconds: float) -> None:
-        waited.append(seconds)
-        await turn(0)
-
-    _, check = shared_state.SHARED["sleep"]
-    monkeypatch.setitem(shared_state.SHARED, "sleep", (wait, check))
-    return waited
-
-
-@pytest.fixture
 def settings(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
     """Put the settings of a login at that sandbox into the environment, and provide them."""
     found = {
@@ -181,18 +137,8 @@ def settings(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, 
 
 
 @pytest.fixture
-def let_browse(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str], bool]], None]:
-    """Provide what makes a function of the address this process's browser."""
-
-    def let(browse: Callable[[str], bool]) -> None:
-        monkeypatch.setattr(webbrowser, "open", browse)
-
-    return let
-
-
-@pytest.fixture
-def tab(let_browse: Callable[[Callable[[str], bool]], None]) -> Tab:
+def tab(monkeypatch: pytest.MonkeyPatch) -> Tab:
     """Provide a browser in this process that hands over what it is sent to."""
     tab = Tab()
-    let_browse(tab.hand_over)
+    monkeypatch.setattr(webbrowser, "open", tab.hand_over)
     return tab

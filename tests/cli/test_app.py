@@ -3,14 +3,17 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
 
 from gateway_sdk.cli import app, main, process
-from tests.cli.ended import Call, Run
+from gateway_sdk.cli.process import Status
+from tests.cli.support import Call
 
+MANUAL = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = [
     f"{group} {member}".rstrip()
     for group in app.SUMMARIES
@@ -43,11 +46,9 @@ def test_interruption_before_the_command_begins_is_quiet(monkeypatch: pytest.Mon
     assert caught.value.code == 130
 
 
-def test_version_is_printed(run_gateway: Run) -> None:
+def test_version_is_printed(call_gateway: Call) -> None:
     """The version is a line of its own."""
-    ended = run_gateway("--version")
-
-    assert (ended.returncode, ended.stdout) == (0, "gateway-sdk 0.1.0\n")
+    assert call_gateway("--version") == (0, "gateway-sdk 0.1.0\n", "")
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,21 @@ def test_options_for_every_command_may_stand_anywhere(
     words[place:place] = option
 
     assert "there is no profile 'nobody'" in call_gateway(*words).err
+
+
+def test_manual_lists_every_status() -> None:
+    """The table has those that the code has, and 0."""
+    listed = {int(status) for status in re.findall(r"^\| (\d+) \|", MANUAL, re.MULTILINE)}
+
+    assert listed == {*Status, 0}
+
+
+def test_manual_lists_every_command() -> None:
+    """A new command is written down, and no other is."""
+    table = MANUAL.partition("## Which gateway")[0]
+    listed = {
+        " ".join(re.findall(r"[a-z]+", words)) for words in re.findall(r"`gateway ([a-z ]+)", table)
+    }
+
+    groups = {command.split()[0] for command in COMMANDS if " " in command}
+    assert listed == set(COMMANDS) - groups

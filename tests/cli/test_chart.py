@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from PIL import Image
 
 from gateway_sdk.cli.chart import COLOURS, LABEL_GAP, REST, draw_chart
-from tests.cli.drawn import series_of
+from tests.cli.support import series_of
 
 
 def colours_of(png: bytes) -> set[str]:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli import main
 from gateway_sdk.cli.config import (
     _write_profiles,
     find_settings,
@@ -13,6 +12,7 @@ from gateway_sdk.cli.config import (
     save_profile,
 )
 from gateway_sdk.cli.process import CommandError
+from tests.cli.support import Call
 
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
 VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
@@ -95,60 +95,16 @@ def test_place_of_a_file_is_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 )
 @pytest.mark.parametrize("command", ["login", "status", "logout", "countries"])
 def test_missing_extra_of_a_store_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    module: str,
-    setting: str,
-    command: str,
+    monkeypatch: pytest.MonkeyPatch, call_gateway: Call, module: str, setting: str, command: str
 ) -> None:
     """Without the extra of its store a command says in one line how to get it."""
-    monkeypatch.setenv("GATEWAY_TOKEN_STORE", setting)
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(sys, "argv", ["gateway", command])
 
-    with pytest.raises(SystemExit) as caught:
-        main()
+    status, out, err = call_gateway(command, GATEWAY_TOKEN_STORE=setting)
 
-    assert caught.value.code == 2
-    out, err = capsys.readouterr()
+    assert status == 2
     assert err.endswith(f" needs the extra [{module}]: pip install 'gateway-sdk[{module}]'\n")
     assert bool(out) == (command == "status")  # which shows the settings before
-
-
-PROFILE = {"base_url": "https://kept.test", "auth_url": GIVEN[1], "client_id": "kept"}
-
-
-def test_first_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An option, then the profile that an option names, the environment, the usual profile."""
-    save_profile("default", {**PROFILE, "client_id": "usual", "tenant_id": "usual"})
-    save_profile("named", {"auth_url": "https://named.test"})
-    assert set(find_settings({}).sources.values()) == {"profile default"}
-    monkeypatch.setenv("GATEWAY_BASE_URL", "https://environment.test")
-    monkeypatch.setenv("GATEWAY_AUTH_URL", "https://environment.test/login")
-
-    settings = find_settings({"client_id": "option"}, "named")
-    usual = find_settings({})
-
-    assert {name: (text, settings.sources[name]) for name, text in settings.values.items()} == {
-        "base_url": ("https://environment.test", "GATEWAY_BASE_URL"),
-        "auth_url": ("https://named.test", "profile named"),
-        "client_id": ("option", "--client-id"),
-    }
-    assert usual.sources["auth_url"] == "GATEWAY_AUTH_URL"
-    assert (usual.values["tenant_id"], usual.sources["tenant_id"]) == ("usual", "profile default")
-
-
-def test_profile_of_the_environment_counts_in_place_of_the_usual_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """GATEWAY_PROFILE names one that has to be there."""
-    save_profile("named", PROFILE)
-    monkeypatch.setenv("GATEWAY_PROFILE", "named")
-    assert find_settings({}).values == PROFILE
-
-    monkeypatch.setenv("GATEWAY_PROFILE", "other")
-    with pytest.raises(CommandError, match="there is no profile 'other'"):
-        find_settings({})
 
 
 @pytest.mark.parametrize(
@@ -175,36 +131,15 @@ def test_token_of_the_environment_goes_to_no_other_gateway(
     assert ("canary" in found.values.values()) == kept
 
 
-def test_token_without_a_gateway_goes_to_the_one_of_an_option(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where no other gateway is set, the token can be for this one only."""
-    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "token")
-
-    assert find_settings({"base_url": GIVEN[0]}).values["access_token"] == "token"
-
-
 @pytest.mark.posix
 def test_profiles_are_private_and_hold_no_token() -> None:
     """The file has mode 0600, and only what is remembered."""
-    save_profile(
-        "default", {**PROFILE, "access_token": "canary", "token_store": "redis://:canary@"}
-    )
-    save_profile("default", PROFILE)
+    held = {"base_url": GIVEN[0], "auth_url": GIVEN[1], "client_id": "kept"}
+    save_profile("default", {**held, "access_token": "canary", "token_store": "redis://:canary@"})
 
     assert profiles_path().stat().st_mode & 0o777 == 0o600
     assert "canary" not in profiles_path().read_text(encoding="utf-8")
-    assert read_profiles() == {"default": PROFILE}
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"default": 1}'])
-def test_broken_profiles_are_told(content: str) -> None:
-    """The message names the file and the way out."""
-    save_profile("default", PROFILE)
-    profiles_path().write_text(content, encoding="utf-8")
-
-    with pytest.raises(CommandError, match=r"profiles\.json\nRepair the file, or delete it"):
-        find_settings({})
+    assert read_profiles() == {"default": held}
 
 
 @pytest.mark.posix

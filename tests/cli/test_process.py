@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli import main
 from gateway_sdk.cli.process import (
     EXTRAS,
     how_to_install,
@@ -15,7 +14,7 @@ from gateway_sdk.cli.process import (
     whole_output,
     write_out,
 )
-from tests.cli.ended import Call, Run
+from tests.cli.support import Call
 
 FULL = Path("/dev/full")
 
@@ -50,14 +49,6 @@ def test_other_failures_are_not_taken_for_it() -> None:
         raise FileNotFoundError(errno.ENOENT, "no such file")
 
 
-def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that was started without one can still end."""
-    monkeypatch.setattr(sys, "stdout", None)
-
-    with whole_output():
-        pass
-
-
 def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gateway: Call) -> None:
     """Closed by whoever started the command, it is missed in one line."""
     monkeypatch.setattr(sys, "stdout", None)
@@ -87,7 +78,7 @@ def test_every_command_tells_of_a_full_disk(
 
 
 @pytest.mark.posix
-def test_head_leaves_no_trace(run_gateway: Run) -> None:
+def test_head_leaves_no_trace() -> None:
     """Piped into what reads one line only, a command says nothing and leaves no traceback."""
     command = f"{sys.executable} -m gateway_sdk.cli --sandbox countries | head -n 1"
 
@@ -100,6 +91,7 @@ def test_head_leaves_no_trace(run_gateway: Run) -> None:
 @pytest.mark.parametrize(
     ("module", "extra", "arguments"),
     [
+        ("pyarrow", "parquet", ["rates", "EUR", "USD", "--parquet", "x"]),
         ("typer", "cli", ["--help"]),
         ("rich", "cli", ["sandbox"]),
         ("starlette", "sandbox", ["sandbox", "--port", "0"]),
@@ -131,27 +123,9 @@ main()
 
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr == (
-        f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-        " ([demo] for every command but those of a fleet)\n"
-    )
-
-
-def test_missing_extra_that_demo_does_not_bring_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is asked for, the library for Parquet is looked for."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr(sys, "argv", ["gateway", "rates", "EUR", "USD", "--parquet", "x"])
-    monkeypatch.setattr("gateway_sdk.cli.process.find_spec", lambda _: None)
-
-    with pytest.raises(SystemExit) as caught:
-        main()
-
-    assert caught.value.code == 2
-    assert capsys.readouterr().err == (
-        "gateway: this needs the extra [parquet]: pip install 'gateway-sdk[parquet]'\n"
-    )
+    by_demo = "" if extra == "parquet" else " ([demo] for every command but those of a fleet)"
+    advice = f"pip install 'gateway-sdk[{extra}]'{by_demo}"
+    assert ended.stderr == f"gateway: this needs the extra [{extra}]: {advice}\n"
 
 
 @pytest.mark.parametrize(
@@ -168,6 +142,14 @@ def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | 
     assert how_to_install(module) == advice
 
 
+def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was started without one can still end."""
+    monkeypatch.setattr(sys, "stdout", None)
+
+    with whole_output():
+        pass
+
+
 def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that was started without one goes on: a customer may have been created."""
     monkeypatch.setattr(sys, "stderr", None)
@@ -180,3 +162,5 @@ def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPat
 def test_modules_of_extras_exist(module: str) -> None:
     """The table of extras names modules that there are."""
     require(module)
+    with pytest.raises(ModuleNotFoundError, match=f"{module}_x"):
+        require(f"{module}_x")

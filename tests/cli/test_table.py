@@ -5,6 +5,7 @@
 - `#` are the section, with the reason;
 - `file NAME CONTENT` is a file in the folder of the command;
 - `env NAME=TEXT` is a variable, where an empty one counts as missing;
+- `profiles TEXT` is the file of the profiles;
 - `token LIFE AGE`, in seconds, is the token of a login, which is stored; LIFE may be `unknown`.
   Then the variables of a login are set, too;
 - `fault TEXT` is a fault of the gateway, as in `gateway sandbox --fault`;
@@ -33,9 +34,10 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
+from gateway_sdk.cli.config import profiles_path
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Fault, Sandbox, Visitor
-from tests.cli.ended import Ended
 from tests.cli.logins import Tab, keep
+from tests.cli.support import Ended
 
 MISUSED = 2
 LOGIN = {
@@ -106,7 +108,7 @@ def _case(name: str, lines: list[str]) -> Case:
                 case.variables[variable] = _bytes(value).decode()
             case "fault":
                 case.faults.append(text)
-            case "token" | "reply" | "browser" | "<":
+            case "token" | "reply" | "browser" | "profiles" | "<":
                 case.given[mark] = text
             case "=":
                 case.steps[-1].received = text.split()
@@ -160,6 +162,9 @@ def give(
                 case "reply":
                     reply = Response(_bytes(rest), media_type=first)
                     served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
+                case "profiles":
+                    profiles_path().parent.mkdir(parents=True)
+                    profiles_path().write_bytes(_bytes(text))
                 case "browser":
                     how: Any = dict(word.split("=") for word in text.split())
                     tab.visitor = Visitor(**how)
@@ -170,7 +175,6 @@ def give(
     return make
 
 
-@pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize(
     "case",
     [

@@ -1,8 +1,11 @@
-"""The authorization endpoint: what it answers to a client's request, and to its user's decision."""
+"""The authorization server: its login page, the user's decision, and where a response may go."""
 
+import base64
+import hashlib
 import re
 from collections.abc import AsyncIterator
-from urllib.parse import urlencode
+from html import escape
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 import pytest
@@ -10,9 +13,30 @@ from hypothesis import given, strategies as st
 from starlette.types import Message
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
-from gateway_sdk.sandbox._authorization import FORM, MAX_FORM, MAX_QUERY
+from gateway_sdk.sandbox._authorization import FORM, MAX_FORM, MAX_QUERY, TOKEN_KINDS, RedirectUris
 from tests.sandbox.conftest import Connect, run_app
-from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, HTML, NASTY, answer_of
+
+CALLBACK = "http://127.0.0.1:53412/callback"
+ASKED = {
+    "response_type": "token",
+    "client_id": SANDBOX_CLIENT_ID,
+    "redirect_uri": CALLBACK,
+    "state": "xyz",
+}
+ALLOWED = {**ASKED, "account": "ada@example.com", "token": "hour", "decision": "allow"}
+DENIED = {**ASKED, "account": "", "decision": "deny"}
+NASTY = """<script>"'&amp; +%20;=#"""
+HTML = "<script>alert(1)</script>"
+
+
+def answer_of(reply: httpx.Response, redirect_uri: str = CALLBACK) -> dict[str, str]:
+    """Require a redirect to this URI, and return the parameters in its fragment."""
+    assert reply.status_code == 303
+    found, _, fragment = reply.headers["Location"].partition("#")
+    assert found == redirect_uri
+    pairs = parse_qsl(fragment, keep_blank_values=True, strict_parsing=True)
+    assert len(dict(pairs)) == len(pairs)
+    return dict(pairs)
 
 
 async def webhook(client: httpx.AsyncClient, token: str) -> httpx.Response:
@@ -94,18 +118,6 @@ async def test_scope_is_granted_as_none(client: httpx.AsyncClient) -> None:
 
     assert answer_of(asked)["scope"] == ""
     assert "scope" not in answer_of(not_asked)
-
-
-async def test_longest_request_fits_into_its_form(client: httpx.AsyncClient) -> None:
-    """The form of the longest accepted request is accepted too, though it is longer."""
-    query = urlencode({**ASKED, "state": ""}, safe=":/")
-    state = "'" * (MAX_QUERY - len(query))
-
-    page = await client.get(f"{AUTHORIZE_PATH}?{query}{state}")
-    reply = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "state": state})
-
-    assert page.status_code == 200
-    assert answer_of(reply)["state"] == state
 
 
 def asked(more: str = "", **changes: str) -> str:
@@ -309,3 +321,170 @@ async def test_browser_that_disconnects_in_a_form_is_no_failure(
 
     assert sent[0]["status"] == 400
     assert caplog.messages == []
+
+
+async def test_page_has_the_fields_that_others_rely_on(client: httpx.AsyncClient) -> None:
+    reply = await client.get(AUTHORIZE_PATH, params=ASKED)
+    page = reply.text
+
+    assert reply.status_code == 200
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert f"<strong>{SANDBOX_CLIENT_ID}</strong>" in page
+    assert '<dd id="gateway">sandbox</dd>' in page
+    assert '<dd id="destination">127.0.0.1:53412</dd>' in page
+    assert '<form id="login" method="post" action="/authorize">' in page
+    assert '<input id="account" name="account" value="ada@example.com"' in page
+    assert re.findall(r'name="token" id="token-(\w+)" value="\1"', page) == list(TOKEN_KINDS)
+    assert re.findall(r'id="token-(\w+)" value="\w+" checked', page) == ["hour"]
+    assert re.findall(r'<button id="(\w+)" name="decision" value="\1"', page) == ["allow", "deny"]
+    for name, value in ASKED.items():
+        assert f'<input type="hidden" name="{name}" value="{value}">' in page
+    assert 'name="scope"' not in page
+
+
+async def test_page_needs_nothing_but_itself(client: httpx.AsyncClient) -> None:
+    """The page has no script and loads nothing; its policy allows its one style by its hash."""
+    page = await client.get(AUTHORIZE_PATH, params=ASKED)
+
+    style = page.text.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert page.headers["Content-Security-Policy"] == (
+        f"default-src 'none'; style-src 'sha256-{digest}';"
+        " form-action 'self' http://127.0.0.1:53412; frame-ancestors 'none'; base-uri 'none'"
+    )
+    assert not re.search(r"<script|<link|<img| src=| href=| style=|url\(|@import", page.text)
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "destination", "target"),
+    [
+        ("http://localhost/cb", "localhost", "http://localhost"),
+        ("http://[::1]:8080/cb", "[::1]:8080", "http:"),
+        ("https://app.example/cb", "app.example", "https://app.example"),
+        ("com.example.app:/cb", "com.example.app:", "com.example.app:"),
+    ],
+)
+async def test_policy_allows_the_redirect(redirect_uri: str, destination: str, target: str) -> None:
+    """The policy allows the redirect after the form, as far as a policy can name it."""
+    registered = ["https://app.example/cb", "com.example.app:/cb"]
+    transport = Sandbox(redirect_uris=registered).transport()
+    async with httpx.AsyncClient(transport=transport, base_url="http://s") as client:
+        page = await client.get(AUTHORIZE_PATH, params={**ASKED, "redirect_uri": redirect_uri})
+        denied = await client.post(AUTHORIZE_PATH, data={**DENIED, "redirect_uri": redirect_uri})
+
+    assert f"form-action 'self' {target};" in page.headers["Content-Security-Policy"]
+    assert f'<dd id="destination">{destination}</dd>' in page.text
+    assert answer_of(denied, redirect_uri)["error"] == "access_denied"
+
+
+async def test_page_escapes_what_it_was_given(client: httpx.AsyncClient) -> None:
+    given = {**ASKED, "state": NASTY, "scope": NASTY, "redirect_uri": f"{CALLBACK}?a='&b=c"}
+
+    page = await client.get(AUTHORIZE_PATH, params=given, headers={"Host": NASTY})
+
+    assert "<script" not in page.text
+    assert page.text.count(escape(NASTY)) == 3
+    assert escape(given["redirect_uri"]) in page.text
+
+
+async def test_unknown_parameter_is_ignored(client: httpx.AsyncClient) -> None:
+    page = await client.get(AUTHORIZE_PATH, params={**ASKED, "nonce": "canary"})
+
+    assert page.status_code == 200
+    assert "canary" not in page.text
+
+
+async def test_nothing_is_stored_or_passed_on(client: httpx.AsyncClient) -> None:
+    replies = [
+        await client.get(AUTHORIZE_PATH, params=ASKED),
+        await client.get(AUTHORIZE_PATH),
+        await client.post(AUTHORIZE_PATH, data=ALLOWED),
+        await client.post(AUTHORIZE_PATH, data=DENIED),
+    ]
+
+    for reply in replies:
+        assert reply.headers["Cache-Control"] == "no-store"
+        assert reply.headers["Referrer-Policy"] == "no-referrer"
+        assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert reply.headers["X-Frame-Options"] == "DENY"
+
+
+HERE = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://127.0.0.1",
+        "http://127.0.0.1/",
+        "http://127.0.0.1:1/callback",
+        "http://127.0.0.1:65535/a/b/c?d=e&f=%20",
+        "http://127.0.0.1?d=e",
+        "http://[::1]:8080/callback",
+        "http://localhost:8080/callback;v=1",
+    ],
+)
+def test_this_machine_is_allowed(uri: str) -> None:
+    """Responses may go to this machine, with any port and path (RFC 8252, 7.3)."""
+    assert uri in RedirectUris()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "https://127.0.0.1/callback",
+        "http://evil.example/callback",
+        "http://127.0.0.1.evil.example/",
+        "http://127.0.0.1:1@evil.example/",
+        "http://user@127.0.0.1/",
+        "http://127.0.0.1\\@evil.example/",
+        "http://127.0.0.1:8080/a#b",
+        "http://127.0.0.1:8080/a\r\nSet-Cookie: a=b",
+        'http://127.0.0.1:8080/"><script>alert(1)</script>',
+        "http://127.0.0.1:8080/\u00e4",
+        "http://127.0.0.1:\u0661/",
+        "http://127.0.0.1:0/",
+        "http://127.0.0.1:65536/",
+        "http://127.0.0.1:/",
+        "javascript://127.0.0.1/%0aalert(1)",
+    ],
+)
+def test_other_uris_are_not_allowed(uri: str) -> None:
+    assert uri not in RedirectUris()
+
+
+@given(
+    st.from_regex(re.compile(r"http://[^\n]{0,3}(127\.0\.0\.1|localhost)[^\n]*"), fullmatch=True)
+)
+def test_what_is_allowed_is_this_machine(uri: str) -> None:
+    """In every allowed URI, a parser finds one of the three hosts and no userinfo."""
+    if uri in RedirectUris():
+        assert urlsplit(uri).hostname in HERE
+        assert "@" not in urlsplit(uri).netloc
+
+
+def test_registered_uri_is_allowed_exactly() -> None:
+    allowed = RedirectUris(["https://app.example/callback", "com.example.app:/callback"])
+
+    assert "https://app.example/callback" in allowed
+    assert "com.example.app:/callback" in allowed
+    assert "https://app.example/callback/" not in allowed
+    assert "https://app.example/callback?a=b" not in allowed
+    assert "HTTPS://app.example/callback" not in allowed
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "app.example/callback",
+        "https://app.example/callback#",
+        "https://app.example/a\nb",
+        "https://user@app.example/callback",
+        "https://app.example;script-src/callback",
+    ],
+)
+def test_invalid_redirect_uri_is_not_registered(uri: str) -> None:
+    with pytest.raises(ValueError, match="not a redirect URI"):
+        Sandbox(redirect_uris=[uri])

@@ -1,15 +1,13 @@
 """What each operation answers: each row is a story of requests to a new sandbox."""
 
 from collections.abc import AsyncIterator
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
 from gateway_sdk.sandbox import Sandbox
-from gateway_sdk.sandbox._operations import MID_PRICES, seeded_tenant
-from gateway_sdk.sandbox._reference_data import ReferenceRates
+from gateway_sdk.sandbox._operations import seeded_tenant
 from tests.sandbox.conftest import HEADERS
 
 CREATE = "POST /customer/1.0.0/create"
@@ -317,39 +315,6 @@ async def test_missing_status_is_refused(
         await take(step, plain)
 
 
-async def test_repeated_symbol_is_looked_up_once(
-    plain: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_up: list[list[str]] = []
-
-    def look_up(_: object, __: str, symbols: list[str], *___: object) -> dict[str, Any]:
-        looked_up.append(symbols)
-        return {}
-
-    monkeypatch.setattr(ReferenceRates, "series", look_up)
-
-    await take(series("", 200, symbols="USD,JPY, USD,USD")._replace(reply=None), plain)
-
-    assert looked_up == [["USD", "JPY"]]
-
-
 def test_same_seed_makes_the_same_tenant() -> None:
     assert seeded_tenant(7) == seeded_tenant(7)
     assert seeded_tenant(7) != seeded_tenant(8)
-
-
-def test_orders_are_plausible() -> None:
-    tenant = seeded_tenant(0)
-    orders = tenant.newest_orders()
-    times = [order["createdAt"] for order in orders]
-
-    assert len(orders) == 57
-    assert {order["status"] for order in orders} == {"open", "filled", "cancelled"}
-    assert {order["side"] for order in orders} == {"buy", "sell"}
-    assert times == sorted(times, reverse=True)
-    assert times[-1].startswith("2026-09-01T17:")
-    for order in orders:
-        assert order["customerId"] in tenant.customers
-        assert order["walletId"] == order["customerId"].replace("customer", "wallet")
-        ratio = Decimal(order["price"]) / MID_PRICES[order["pair"]]
-        assert Decimal("0.979") < ratio < Decimal("1.021")

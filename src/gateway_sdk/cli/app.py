@@ -7,6 +7,7 @@ A command is a function in `commands/`. Its module is imported when the command 
 import sys
 from copy import copy
 from importlib import import_module
+from pkgutil import get_data
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli import commands
-from gateway_sdk.cli.arguments import option, switch
+from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, say, tolerate_any_encoding
 
 NOT_TAKEN: Final = {
@@ -53,20 +54,11 @@ COMMANDS: Final = {
 PLACES: Final = {
     **dict.fromkeys(("countries", "customer", "wallet", "aml", "kyc"), "operations"),
     **dict.fromkeys(COMMANDS["Access token"], "login"),
+    "bulk": "rates",
 }
 """The modules of commands that have not their name."""
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
-MOVED: Final = {
-    "document": "aml",
-    "webhook": "kyc webhook",
-    "currency": "rates",
-    "country_data": "countries",
-    **{verb: f"wallet {verb}" for verb in ("orders", "history", "balance", "cancel")},
-    **{verb: f"aml {verb}" for verb in ("upload", "update")},
-    **{verb: f"customer {verb}" for verb in ("create", "revise")},
-}
-"""What is typed for a command, and the command that is meant."""
 
 
 def load(name: str) -> Any:
@@ -74,14 +66,15 @@ def load(name: str) -> Any:
     module = import_module(f"{commands.__name__}.{PLACES.get(name, name)}")
     group: Any = typer.main.get_group(module.app)
     found = group.commands.get(name, group)
-    members = getattr(found, "commands", {})
+    members = {f"{name} {member}": it for member, it in getattr(found, "commands", {}).items()}
     if members:
         found.help, found.no_args_is_help = SUMMARIES[name], True
-    for command in (found, *members.values()):
+    for words, command in {name: found, **members}.items():
+        command.epilog = _examples(words)
         for used in command.params:
             if used.param_type_name == "argument":
                 # A type such as "<str>" says less than the name.
-                used.display_type_rich = _no_type
+                used.display_type_rich = "".format  # empty, whatever it is given
         for shared in app.params:
             if shared.name in ("version", *NOT_TAKEN.get(name, ())):
                 continue
@@ -91,13 +84,17 @@ def load(name: str) -> Any:
     return found
 
 
-def _no_type(**_: Any) -> str:
-    return ""
+def _examples(words: str) -> str | None:
+    """Write what stands below the help of a command or a group; tests run it."""
+    data = get_data(commands.__name__, "examples.txt") or b""
+    lines = [it for it in data.decode().splitlines() if f"{it} ".startswith(f"gateway {words} ")]
+    # typer does not wrap the lines of a paragraph that begins with "\b".
+    return "\n  ".join(("\b\nExamples:", *lines)) if lines else None
 
 
-def _keep(ctx: Any, option: Any, value: object) -> None:
+def _keep(ctx: Any, option: Any, value: object) -> None:  # noqa: ARG001 - typer's way
     if value:
-        ctx.find_root().params[option.name] = value
+        GIVEN[option.name] = value
 
 
 class _Group(TyperGroup):
@@ -109,8 +106,6 @@ class _Group(TyperGroup):
                 formatter.write_dl(list(summaries.items()))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] in MOVED:
-            raise typer.BadParameter(f"there is no {args[0]!r}: it is `gateway {MOVED[args[0]]}`")
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in SUMMARIES else command, rest
 
@@ -126,7 +121,7 @@ class _Group(TyperGroup):
             say("\n".join(("\ngateway: stopped by Ctrl-C", *stop.args)).rstrip())
             raise
         except (CommandError, GatewayError) as error:
-            if ctx.params["debug"]:
+            if GIVEN["debug"]:
                 if isinstance(error, GatewayError):
                     say(f"gateway: {error.summary}{quote(error, personal=True)}")
                 raise
@@ -187,6 +182,7 @@ def gateway(
     command; its own options must follow it.
     """
     del base_url, tenant, token_header_file, profile, sandbox, verbose, debug, version  # in ctx
+    GIVEN.update(ctx.params)
     tolerate_any_encoding()
     command = ctx.invoked_subcommand or ""
     for name in NOT_TAKEN.get(command, ()):

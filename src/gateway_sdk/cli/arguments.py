@@ -3,7 +3,6 @@
 import re
 from calendar import monthrange
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -26,7 +25,9 @@ _CODE: Final = re.compile(r"[a-z]{3}")
 _AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
 _DAYS: Final = {"d": 1, "w": 7}
 _MONTHS: Final = {"m": 1, "y": 12}
-_CALLS: Final = re.compile(r"[1-9]\d{0,3}")
+
+GIVEN: Final[dict[str, Any]] = {}
+"""The options for every command, such as "base_url", as this process has got them."""
 
 
 def split_codes(words: Iterable[str]) -> list[str]:
@@ -57,16 +58,7 @@ def parse_day(text: str) -> date:
     try:
         return day_of(text, datetime.now(UTC).date())
     except (ValueError, OverflowError):  # the latter for a day before the year 1
-        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}{_meant(text)}") from None
-
-
-def _meant(text: str) -> str:
-    """Offer the ISO dates that a date such as 01/02/2026 may stand for."""
-    days: set[str] = set()
-    for form in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d"):
-        with suppress(ValueError):
-            days.add(str(datetime.strptime(text.strip(), form).replace(tzinfo=UTC).date()))
-    return f"; did you mean {' or '.join(sorted(days))}?" if days else ""
+        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}") from None
 
 
 def day_of(text: str, today: date) -> date:
@@ -95,8 +87,8 @@ def parse_span(text: str) -> int:
 def parse_concurrency(text: str) -> int | Literal["adaptive"]:
     if text == "adaptive":
         return "adaptive"
-    if not _CALLS.fullmatch(text):
-        raise typer.BadParameter(f"{text!r} is no number of calls: write 1 to 9999, or adaptive")
+    if not text.isdecimal() or not int(text):
+        raise typer.BadParameter(f"{text!r} is no number of calls: write 1 or more, or adaptive")
     return int(text)
 
 
@@ -111,12 +103,6 @@ def switch(name: str, text: str, *more_names: str, **more: Any) -> Any:
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=text, **more)
-
-
-def examples(*lines: str) -> str:
-    """Write what stands below a command's help; tests run it."""
-    # typer does not wrap the lines of a paragraph that begins with "\b".
-    return "\n  ".join(("\b\nExamples:", *lines))
 
 
 START: Final = option("DAY", f"The first day: {FORMATS}.", parser=parse_day)

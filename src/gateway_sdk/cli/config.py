@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import typer
 from platformdirs import user_config_path
 
 from gateway_sdk._settings import (
@@ -25,6 +24,7 @@ from gateway_sdk._settings import (
 )
 from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
+from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.files import make_folder, refuse, write_file
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
@@ -135,17 +135,14 @@ class Settings:
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 
-def settings_of(
-    ctx: typer.Context, *, new_profile: bool = False, **options: str | None
-) -> Settings:
-    anywhere = ctx.find_root().params
-    given = {"base_url": anywhere["base_url"], "tenant_id": anywhere["tenant"], **options}
-    if file := anywhere["token_header_file"]:
+def settings_of(*, new_profile: bool = False, **options: str | None) -> Settings:
+    given = {"base_url": GIVEN["base_url"], "tenant_id": GIVEN["tenant"], **options}
+    if file := GIVEN["token_header_file"]:
         # What no header can carry, and so no UTF-8 either, is refused when it is used.
         given["token_header"] = file.readline().strip() or refuse(
             f"{printable(file.name)} is empty"
         )
-    return find_settings(given, anywhere["profile"], new_profile=new_profile)
+    return find_settings(given, GIVEN["profile"], new_profile=new_profile)
 
 
 def find_settings(

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -37,47 +36,38 @@ def refuse(message: str) -> NoReturn:
 
 def open_content(word: str) -> Path | IO[bytes] | bytes:
     """Return what can be uploaded: a path, or an open file if it can be read only once."""
-    if word == STDIN:
-        stdin = standard_input()
-        # What is typed is read here: a second read after its end would wait for more.
-        return stdin.read() if stdin.isatty() else stdin
-    path = Path(word)
-    try:
-        if path.is_fifo():  # such as <(command) of a shell
-            return path.open("rb")
-        with path.open("rb"):
-            return path
-    except OSError as error:
-        _refuse_file(word, error)
+    file = open_file(word)
+    if file.isatty():  # a second read after the end of what is typed would wait for more
+        return file.read()
+    if word == STDIN or not file.seekable():  # such as <(command) of a shell
+        return file
+    file.close()
+    return Path(word)
 
 
-def standard_input() -> IO[bytes]:
+def open_file(word: str) -> IO[bytes]:
+    if word != STDIN:
+        try:
+            return Path(word).open("rb")
+        except OSError as error:
+            refuse(f"cannot read {printable(word)}: {error.strerror}")
     if sys.stdin is None:
-        raise CommandError("there is no standard input to read")
+        refuse("there is no standard input to read")
     if sys.stdin.isatty():
         say("Reading what you type, until Ctrl-D at the start of a line.")
     return sys.stdin.buffer
 
 
-def _refuse_file(word: str, error: OSError) -> NoReturn:
-    refuse(f"cannot read {name_of(word)}: {error.strerror}")
-
-
 def read_json(word: str) -> Any:
     """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
-    name, data = name_of(word), b""
+    name = name_of(word)
+    with open_file(word) as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
     try:
-        if word == STDIN:
-            data = standard_input().read(LARGEST + 1)
-        else:
-            with Path(word).open("rb") as file:
-                data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
         # Floats may lose digits: no field takes one.
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
-    except OSError as error:
-        _refuse_file(word, error)
     except UnicodeDecodeError as error:
         refuse(f"{name} is not UTF-8: byte {error.start + 1} is wrong")
     except json.JSONDecodeError as error:
@@ -104,7 +94,8 @@ def check_fields(model: type[M], value: Any, word: str) -> M:
         refuse(f"{name_of(word)}: {printable(describe(error, 'in_json'))}")
 
 
-def check_place(path: Path) -> None:
+def check_place(place: str | Path) -> Path:
+    path = Path(place)
     try:
         is_folder, has_folder = path.is_dir(), path.parent.is_dir()
     except OSError as error:  # such as a name that is too long
@@ -113,13 +104,12 @@ def check_place(path: Path) -> None:
         raise cannot_write(path, "it is a folder")
     if not has_folder:
         raise cannot_write(path, f"there is no folder {printable(str(path.parent))}")
+    return path
 
 
 def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
     except OSError as error:
         raise cannot_write(folder, error) from error
 

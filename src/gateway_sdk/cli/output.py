@@ -14,10 +14,9 @@ from textwrap import wrap
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import simplejson
-from rich import box
+from rich import box, progress as bars
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column, Table as RichTable
 from rich.text import Text
 
@@ -53,10 +52,10 @@ def print_key_values(pairs: Iterable[KeyValue]) -> None:
         console.print(text, soft_wrap=True)  # it is wrapped already
 
 
-class Notes(ProgressColumn):
+class Notes(bars.ProgressColumn):
     """What a command says of its progress, then the speed, and the time for what is left."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: bars.Task) -> Text:
         """Write them; the speed is that of what is new since the bar began."""
         notes, speed = [*task.fields["notes"]], task.fields["new"] / (task.elapsed or 1)
         if speed:
@@ -67,19 +66,23 @@ class Notes(ProgressColumn):
 
 
 def counting_bar(doing: str) -> AbstractContextManager[Show]:
-    notes = Notes(Column(no_wrap=True))
-    return progress(TextColumn(doing), BarColumn(bar_width=None), MofNCompleteColumn(), notes)
+    return progress(doing, bars.MofNCompleteColumn(), Notes(Column(no_wrap=True)))
+
+
+def upload_bar(doing: str) -> AbstractContextManager[Show]:
+    speed, left = bars.TransferSpeedColumn(), bars.TimeRemainingColumn()
+    return progress(doing, bars.DownloadColumn(), speed, left)
 
 
 @contextmanager
-def progress(*columns: ProgressColumn) -> Generator[Show]:
+def progress(doing: str, *columns: bars.ProgressColumn) -> Generator[Show]:
     """Draw a bar on standard error, in a terminal only, and yield a function that updates it."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda *_: None
         return
-    with Progress(
-        *columns, console=make_console(fewest_columns=1, stderr=True), transient=True
-    ) as bar:
+    named = bars.TextColumn(doing), bars.BarColumn(bar_width=None)
+    console = make_console(fewest_columns=1, stderr=True)
+    with bars.Progress(*named, *columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, visible=False)
 
         def show(done: int, total: int | None, new: int = 0, *notes: str) -> None:
@@ -230,30 +233,22 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
 
 def show_records(reply: Any, form: Form) -> None:
     """Print a reply as a table if it is a list of records, and else as JSON."""
-    found = None if form == "json" else find_records(reply)
-    if found is not None:
-        table, beside = found
-        if table.rows:
-            show(table, reply, form)
-        if words := printable(beside) if table.rows else "The list is empty.":
+    records, beside = (None, {}) if form == "json" else take_apart(reply)
+    # Nothing of a reply is left out because it does not fit into a table.
+    fits = not any(isinstance(value, dict) for value in beside.values())
+    if records is not None and fits and all(isinstance(record, dict) for record in records):
+        names = list(dict.fromkeys(name for record in records for name in record))
+        rows = [[record.get(name) for name in names] for record in records]
+        if rows:
+            show(Table(names, rows), reply, form)
+        words = ", ".join(f"{name} {to_cell(beside[name])}" for name in beside)
+        if words := printable(words) if rows else "The list is empty.":
             say(words)
     elif form == "csv":
         problem = "the reply is not a list of records\n--json shows it."
         raise CommandError(problem, Status.UNCHANGED)
     else:
         show_json(reply)
-
-
-def find_records(reply: Any) -> tuple[Table, str] | None:
-    """Read the usual shape: a list of objects, alone or in an object with single values."""
-    records, beside = take_apart(reply)
-    if records is None or not all(isinstance(record, dict) for record in records):
-        return None
-    if any(isinstance(value, dict) for value in beside.values()):
-        return None
-    names = list(dict.fromkeys(name for record in records for name in record))
-    rows = [[record.get(name) for name in names] for record in records]
-    return Table(names, rows), ", ".join(f"{name} {to_cell(beside[name])}" for name in beside)
 
 
 def take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-import typer
-
 from gateway_sdk import errors
+from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.config import Settings, settings_of
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
@@ -51,7 +50,6 @@ class _Witness(Observer):
 
 
 def ask(
-    ctx: typer.Context,
     work: Callable[[GatewaySession], Awaitable[T]],
     *,
     needs_tenant: bool = False,
@@ -59,9 +57,8 @@ def ask(
     parse_float: Callable[[str], Any] = Decimal,
     settings: Settings | None = None,
 ) -> T:
-    verbose: bool = ctx.find_root().params["verbose"]
-    witness = _Witness(tells_waits=tells_waits and not verbose)
-    if verbose:
+    witness = _Witness(tells_waits=tells_waits and not GIVEN["verbose"])
+    if GIVEN["verbose"]:
         # The SDK's log has no values and no secrets. It ends with the process.
         _logger.addHandler(logging.StreamHandler())
         _logger.setLevel(logging.DEBUG)
@@ -69,8 +66,8 @@ def ask(
     logging.getLogger("gateway_sdk.bulk").setLevel(logging.ERROR)
 
     async def asking() -> T:
-        more = {"parse_float": parse_float, "observers": [witness]}
-        async with _session(ctx, settings, needs_tenant=needs_tenant, **more) as gateway:
+        more: Any = {"parse_float": parse_float, "observers": [witness]}
+        async with _session(settings, needs_tenant=needs_tenant, **more) as gateway:
             return await work(gateway)
 
     try:
@@ -80,17 +77,15 @@ def ask(
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
-def _session(
-    ctx: typer.Context, settings: Settings | None, *, needs_tenant: bool, **more: Any
-) -> GatewaySession:
+def _session(settings: Settings | None, *, needs_tenant: bool, **more: Any) -> GatewaySession:
     """Make a session; one with a sandbox in this process ignores the settings."""
-    if ctx.find_root().params["sandbox"]:
+    if GIVEN["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
         from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
 
         more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
         return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
-    settings = settings or settings_of(ctx)
+    settings = settings or settings_of()
     with settings.in_words():
         return GatewaySession(**settings.session(needs_tenant=needs_tenant), **more)
 

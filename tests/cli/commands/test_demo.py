@@ -1,36 +1,31 @@
 import re
 import signal
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 
-from gateway_sdk.auth import Token, login
 from gateway_sdk.cli.commands import demo
-from gateway_sdk.cli.commands.bulk import Run
-from gateway_sdk.cli.commands.demo import Findings, make_table, summary, users_of
-from gateway_sdk.cli.output import make_console, to_terminal
+from gateway_sdk.cli.commands.demo import users_of
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
-from tests.cli.ended import Call, Run as RunGateway, RunInTerminal, Start
+from tests.cli.support import Call, Start, StartInTerminal
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
 
 
 @pytest.mark.posix  # wine lacks what NumPy needs
-def test_piped_demo_shows_and_writes_everything(run_gateway: RunGateway, tmp_path: Path) -> None:
+def test_piped_demo_shows_and_writes_everything(start_gateway: Start, tmp_path: Path) -> None:
     """In a pipe the whole job comes out as plain text, with both files and status 0."""
-    ended = run_gateway("demo", "--out", tmp_path / "out")
+    process = start_gateway("demo", "--out", tmp_path / "out")
+    out, err = process.communicate()
 
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "\x1b" not in ended.stdout
-    assert "Fetching" not in ended.stdout
-    _check_text(ended.stdout)
+    assert (process.returncode, err) == (0, "")
+    assert "\x1b" not in out
+    assert "Fetching" not in out
+    _check_text(out)
     _check_rates(tmp_path / "out" / "rates.csv")
     _check_chart(tmp_path / "out" / "rates.png")
     assert len(list((tmp_path / "out").iterdir())) == 2
@@ -51,8 +46,7 @@ def _check_text(text: str) -> None:
     assert rows[-1].split()[:4] == ["NOK", "11.6648", "10.312", "-11.6"]
     assert rows[-1].endswith("  Norway, 1 more")
     assert re.search(r"^Rates      \d{4} daily rates of 30 currencies$", text, re.MULTILINE)
-    assert "No rates   RUB: known to the gateway, but not quoted in this range" in lines
-    assert "Not quoted 120 currencies, of which the ECB publishes no rates" in lines
+    assert "No rates   121 currencies, of which the ECB published none in this range" in lines
     assert "failed" not in text.lower()
     paths = [line for line in lines if "rates." in line]
     assert max(len(line) for line in lines if line not in paths) <= 80
@@ -73,9 +67,11 @@ def _check_chart(path: Path) -> None:
         assert (image.format, image.size) == ("PNG", (1600, 1000))
 
 
-def test_terminal_has_progress_and_colours(run_in_terminal: RunInTerminal, tmp_path: Path) -> None:
+def test_terminal_has_progress_and_colours(
+    start_in_terminal: StartInTerminal, tmp_path: Path
+) -> None:
     """In a terminal of 80 columns there is a progress bar, and no line runs over."""
-    status, shown = run_in_terminal("demo", "--out", tmp_path)
+    status, shown = start_in_terminal("demo", "--out", tmp_path).end()
 
     assert status == 0
     assert "Fetching" in shown
@@ -143,19 +139,12 @@ def test_job_with_broken_calls_fails_and_shows_what_it_has(
 def test_token_of_the_demo_comes_from_a_login(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The job works at a sandbox whose ready token is refused; it logs in once for all calls."""
-    sandbox, logins = Sandbox(), 0
+    """The job works at a sandbox whose ready token is refused."""
+    sandbox = Sandbox()
     sandbox.revoke(SANDBOX_ACCESS_TOKEN)
 
-    async def counted(*arguments: Any, **options: Any) -> Token:
-        nonlocal logins
-        logins += 1
-        return await login(*arguments, **options)
-
-    monkeypatch.setattr(demo, "login", counted)
     _show_with(sandbox, monkeypatch, tmp_path)
 
-    assert logins == 1
     assert (tmp_path / "rates.png").exists()
 
 
@@ -179,51 +168,3 @@ def test_country_that_a_currency_is_named_after_comes_first() -> None:
 
     assert users_of(countries) == {"USD": "United States, 2 more"}
     assert users_of(countries[:1]) == {"USD": "Guam"}
-
-
-def with_rates(**rates: list[float]) -> Findings:
-    """Make findings from the rates of currencies on the last days of the range."""
-    days = date(2026, 1, 1), date(2026, 1, 30)
-    users = {currency: f"Land of {currency}" for currency in rates}
-    found = Findings(users, days, Run([demo.BASE], [], days))
-    for symbol, series in rates.items():
-        first = 31 - len(series) - (symbol == "END")
-        found.rates[symbol] = {
-            date(2026, 1, day): Decimal(str(rate)) for day, rate in enumerate(series, first)
-        }
-    return found
-
-
-@pytest.mark.parametrize(("width", "left_out"), [(54, ["Used in"]), (66, []), (80, [])])
-def test_table_fits_narrow_terminals(width: int, left_out: list[str]) -> None:
-    """Countries are left out where there is little room; no line runs over."""
-    table = make_table(with_rates(AAA=[1234.5678, 1.5], BBB=[2, 1]))
-    console = make_console()
-    console.width = width
-
-    drawn, missing = to_terminal(table, console)
-
-    assert missing == left_out
-    assert max(map(len, drawn.splitlines())) <= width
-
-
-def test_summary_hides_nothing() -> None:
-    """Every currency that has no whole series is named, with the reason."""
-    found = with_rates(USD=[1.1, 1.2], END=[2], RUB=[], CHF=[])
-    found.run.failed = 1
-    found.users |= {"CLP": "Chile", "AED": "United Arab Emirates"}
-    found.run._kinds["ReplyLostError"] = 1
-    found.run._such_as["ReplyLostError"] = "SEK for EUR"
-
-    assert list(summary(found)) == [
-        ("Rates", "3 daily rates of 2 currencies"),
-        ("Ended", "END: its last rate is of 2026-01-29"),
-        ("No rates", "CHF RUB: known to the gateway, but not quoted in this range"),
-        ("Not quoted", "2 currencies, of which the ECB publishes no rates"),
-        ("Failed", "1 ReplyLostError, such as SEK for EUR"),
-    ]
-
-
-def test_summary_of_currencies_that_all_have_rates_names_none_without() -> None:
-    """There is no line without a currency in it."""
-    assert list(dict(summary(with_rates(USD=[1.1, 1.2])))) == ["Rates"]

@@ -1,28 +1,22 @@
 """The commands of access tokens: `gateway login`, `status`, `logout` and `profiles`."""
 
-import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import keyring
 import pytest
-from keyring.backend import KeyringBackend
-from keyring.backends import fail
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli.commands.login import describe_scope, try_out_store
-from gateway_sdk.cli.config import find_settings, read_profiles, save_profile
-from tests.cli.ended import Call, Run, Settings, Start, StartInTerminal
+from gateway_sdk.cli.commands.login import describe_scope
+from gateway_sdk.cli.config import read_profiles
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
+from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 WORKER = """
 import asyncio
 from gateway_sdk import GatewaySession
@@ -36,41 +30,22 @@ asyncio.run(work())
 
 
 def test_login_serves_a_worker_until_the_logout(
-    run_gateway: Run, settings: Settings, tmp_path: Path
+    call_gateway: Call, settings: Settings, tmp_path: Path
 ) -> None:
-    """One process logs in with a browser, another works with its token, status and logout tell."""
-    logged_in = run_gateway("login", BROWSER=browser_command(tmp_path), **settings)
+    """One process logs in with a command as its browser, and another works with the token."""
+    logged_in = call_gateway("login", "--browser", browser_command(tmp_path, "any", "minute"))
     text = text_of(kept())
     worker = subprocess.run(
         [sys.executable, "-c", WORKER], capture_output=True, check=False, text=True
     )
-    there = run_gateway("status", **settings)
-    gone = [run_gateway(command, **settings) for command in ("logout", "status", "logout")]
+    ended = [call_gateway(command) for command in ("status", "logout", "status", "logout")]
 
-    assert (logged_in.returncode, worker.returncode, there.returncode) == (0, 0, 0)
+    assert (logged_in.status, worker.returncode) == (0, 0)
+    assert re.search(r"Until .*, in \d\d s\n", logged_in.out)
     assert worker.stdout.strip().isdecimal()
-    assert [ended.returncode for ended in gone] == [0, 1, 0]
-    assert "There is no access token here" in gone[0].stdout
-    assert "There is no access token here" in gone[2].stdout
-    for ended in (logged_in, worker, there, *gone):
-        assert text not in ended.stdout + ended.stderr
-
-
-def test_browser_may_be_a_command(call_gateway: Call, settings: Settings, tmp_path: Path) -> None:
-    """A command with %s in it is what opens the address."""
-    ended = call_gateway("login", "--browser", browser_command(tmp_path, "any", "minute"))
-
-    assert ended.status == 0
-    assert re.search(r"Until .*, in \d\d s\n", ended.out)
-
-
-def test_no_browser_is_opened_on_request(call_gateway: Call, settings: Settings, tab: Tab) -> None:
-    """With --no-browser the address is shown, and that is all."""
-    ended = call_gateway("login", "--no-browser", "--timeout", "0.1")
-
-    assert ended.status == 1
-    assert tab.url == ""
-    assert ended.err.startswith("Log in at this address:\nhttp://127.0.0.1:")
+    assert [one.status for one in ended] == [0, 0, 1, 0]
+    shown = [worker.stderr, *(one.out + one.err for one in (logged_in, *ended))]
+    assert not any(text in words for words in shown)
 
 
 @pytest.mark.posix
@@ -95,24 +70,6 @@ def test_interruption_ends_the_wait_quietly(
     assert errors.endswith("\ngateway: stopped by Ctrl-C\n")
     assert "Traceback" not in errors
     assert kept() is None
-
-
-@pytest.mark.posix
-def test_login_in_a_terminal_fits_and_is_coloured(
-    start_in_terminal: StartInTerminal, settings: Settings, tmp_path: Path
-) -> None:
-    """In 80 columns no line runs over but for addresses and paths; the heading is bold."""
-    terminal = start_in_terminal(
-        "login", BROWSER=browser_command(tmp_path), GATEWAY_ACCESS_TOKEN="another"
-    )
-
-    status, shown = terminal.end()
-
-    lines = COLOUR.sub("", shown).splitlines()
-    assert status == 0
-    assert "\x1b[1mLogged in.\x1b[0m" in shown
-    assert "\x1b[1mGatewaySession" in shown
-    assert max(len(line) for line in lines if "://" not in line and "/" not in line) <= 80
 
 
 @pytest.mark.usefixtures("tab")
@@ -181,32 +138,10 @@ def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings:
     assert second == "Port 0 in --redirect-uri takes a free port."
 
 
-def cut(path: Path) -> None:
-    """Leave half of a record."""
-    path.write_bytes(path.read_bytes()[:50])
-
-
-def open_up(path: Path) -> None:
-    """Let everybody read a record."""
-    path.chmod(0o644)
-
-
-def close_down(path: Path) -> None:
-    """Replace a record by a link to nothing."""
-    path.unlink()
-    path.symlink_to("nowhere")
-
-
-@pytest.mark.parametrize("break_record", [cut, open_up, close_down])
-def test_broken_record_is_replaced(
-    call_gateway: Call,
-    settings: Settings,
-    tab: Tab,
-    break_record: Callable[[Path], None],
-) -> None:
+def test_broken_record_is_replaced(call_gateway: Call, settings: Settings, tab: Tab) -> None:
     """What cannot be used is no obstacle to the login that replaces it."""
     keep()
-    break_record(record_path())
+    record_path().write_bytes(record_path().read_bytes()[:50])
 
     ended = call_gateway("login")
 
@@ -216,115 +151,24 @@ def test_broken_record_is_replaced(
     assert list(record_path().parent.iterdir()) == [record_path()]
 
 
-def blocked(folder: Path) -> str:
-    """Put a file where the folder of the store should be."""
-    (folder / "file").touch()
-    return f"file:{folder}/file/tokens"
-
-
-def open_to_all(folder: Path) -> str:
-    (folder / "open").mkdir()
-    (folder / "open").chmod(0o777)
-    return f"file:{folder}/open"
-
-
-def redis_away(_: Path) -> str:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        return f"redis://:{CANARY}@127.0.0.1:{closed.getsockname()[1]}"
-
-
-def no_keyring(_: Path) -> str:
-    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
-    return "keyring"
-
-
-@pytest.mark.parametrize(
-    ("broken", "why"),
-    [
-        pytest.param(blocked, "cannot be written: Not a directory", marks=pytest.mark.posix),
-        pytest.param(open_to_all, "can be written by others", marks=pytest.mark.posix),
-        (redis_away, "cannot be used: Connection"),
-        (no_keyring, "the keyring cannot be used here: NoKeyringError"),
-    ],
-)
-def test_store_that_cannot_be_used_costs_nobody_a_login(
-    call_gateway: Call,
-    settings: Settings,
-    tab: Tab,
-    tmp_path: Path,
-    broken: Callable[[Path], str],
-    why: str,
+def test_login_that_fails_leaves_the_token_that_is_there(
+    call_gateway: Call, settings: Settings, tab: Tab
 ) -> None:
-    """It is said before anybody is asked to log in, without the password in its address."""
-    ended = call_gateway("login", GATEWAY_TOKEN_STORE=broken(tmp_path))
-
-    first, second = ended.err.splitlines()
-    assert (ended.status, ended.out, tab.url) == (1, "", "")
-    assert first.startswith("gateway: ")
-    assert why in first
-    assert second == "Is GATEWAY_TOKEN_STORE right, and can it be used from here?"
-    assert CANARY not in ended.err
-
-
-def test_trial_touches_nothing_of_value(settings: Settings) -> None:
-    """Trying out a store leaves the token that it has, and nothing else."""
+    """The store is tried out with another token; --no-browser only shows the address."""
     keep()
 
-    asyncio.run(try_out_store(find_settings({})))
+    ended = call_gateway("login", "--no-browser", "--timeout", "0.1")
 
+    assert (ended.status, tab.url) == (1, "")
+    assert ended.err.startswith("Log in at this address:\nhttp://127.0.0.1:")
     assert text_of(kept()) == CANARY
     assert list(record_path().parent.iterdir()) == [record_path()]
 
 
-class Drawer(KeyringBackend):
-    """A keyring in memory that remembers what was done to it."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.held: dict[str, str] = {}
-        self.deleted: list[str] = []
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self.held.get(username)
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self.held[username] = password
-
-    def delete_password(self, service: str, username: str) -> None:
-        del self.held[username]
-        self.deleted.append(username)
-
-
-def test_keyring_holds_the_token_and_nothing_else(
-    call_gateway: Call, settings: Settings, tab: Tab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The trial is over, and the token is where status finds it and logout takes it from."""
-    drawer = Drawer()
-    monkeypatch.setattr(keyring, "get_keyring", lambda: drawer)
-    for name in ("get_password", "set_password", "delete_password"):
-        monkeypatch.setattr(keyring, name, getattr(drawer, name))
-    monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
-
-    ended = call_gateway("login")
-
-    assert ended.status == 0
-    assert "\nKept in    the keyring of this system\n" in ended.out
-    assert [tab.token in text for text in drawer.held.values()] == [True]
-    assert len(drawer.deleted) == 1
-    assert call_gateway("status").status == 0
-    assert call_gateway("logout").status == 0
-    assert drawer.held == {}
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o644])
-def test_logout_deletes_what_is_broken(call_gateway: Call, settings: Settings, mode: int) -> None:
-    """A record that cannot be used, or that others can read, is deleted all the same."""
+def test_logout_deletes_what_is_broken(call_gateway: Call, settings: Settings) -> None:
+    """A record that cannot be used is deleted all the same."""
     keep()
-    if mode == 0o600:
-        record_path().write_text("{", encoding="utf-8")
-    record_path().chmod(mode)
+    record_path().write_text("{", encoding="utf-8")
 
     ended = call_gateway("logout")
 
@@ -375,18 +219,118 @@ def test_broken_record_is_status_1(call_gateway: Call, settings: Settings) -> No
     assert second.startswith("Is GATEWAY_TOKEN_STORE right")
 
 
-def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
-    """The one that counts is marked; its token is left where it is."""
-    assert call_gateway("profiles").err.startswith("There are no profiles")
-    save_profile("default", {"base_url": "https://a.test"})
-    save_profile("other", {"base_url": "https://b.test", "tenant_id": "acme"})
+ASKED = "press Enter."
 
-    listed = call_gateway("profiles", "--profile", "other")
-    forgotten = call_gateway("profiles", "--remove", "default")
 
-    assert listed.out.splitlines()[1:] == [
-        "default\t\thttps://a.test\t\t\t",
-        "other\tyes\thttps://b.test\tacme\t\t",
-    ]
-    assert forgotten == (0, "", "The profile default is deleted.\n")
-    assert list(read_profiles()) == ["other"]
+def log_in_elsewhere(shown: str) -> Tab:
+    """Take the address from what a login shows to a browser on another machine."""
+    tab = Tab()
+    tab(next(line.strip() for line in shown.splitlines() if "state=" in line))
+    return tab
+
+
+Pasting = Callable[..., tuple[subprocess.Popen[str], str]]
+
+
+@pytest.fixture
+def pasting(start_gateway: Start, settings: Settings) -> Pasting:
+    """Provide a login that waits for an address in a pipe, and what it has shown."""
+
+    def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+        process = start_gateway("login", "--paste", *arguments)
+        assert process.stderr
+        return process, "".join(process.stderr.readline() for _ in range(3))
+
+    return start
+
+
+@pytest.fixture
+def asked(start_in_terminal: StartInTerminal, settings: Settings) -> tuple[Terminal, str]:
+    """Provide a login in a terminal that waits for an address, and what it has shown."""
+    terminal = start_in_terminal("login", "--paste")
+    shown = terminal.read_until(ASKED)
+    terminal.wait_until_unseen()
+    return terminal, shown
+
+
+def test_pasted_address_logs_in_and_is_not_shown(asked: tuple[Terminal, str]) -> None:
+    """In a terminal the answer can be pasted, unseen; afterwards keys are seen again."""
+    terminal, shown = asked
+    tab = log_in_elsewhere(shown)
+
+    terminal.type(f"{tab.answer}\n")
+    status, shown = terminal.end()
+
+    assert status == 0
+    assert "Logged in." in shown
+    assert tab.token not in shown
+    assert tab.state not in shown.replace(tab.url, "")
+    assert terminal.echoes
+    assert text_of(kept()) == tab.token
+
+
+def test_interruption_while_pasting_restores_the_terminal(asked: tuple[Terminal, str]) -> None:
+    """Ctrl-C is status 130, one line, and keys are seen again."""
+    terminal, _ = asked
+
+    terminal.interrupt()
+    status, shown = terminal.end()
+
+    assert status == 130
+    assert shown.endswith("\r\ngateway: stopped by Ctrl-C\r\n")
+    assert "Traceback" not in shown
+    assert terminal.echoes
+
+
+@pytest.mark.parametrize(
+    "redirect_uri", ["http://127.0.0.1:0/callback", "http://localhost:0/other"]
+)
+def test_address_may_come_from_a_pipe(pasting: Pasting, redirect_uri: str) -> None:
+    """What a program writes to standard input is taken as what a person pastes."""
+    process, told = pasting("--redirect-uri", redirect_uri)
+    tab = log_in_elsewhere(told)
+
+    out, err = process.communicate(f"{tab.answer}\n")
+
+    assert process.returncode == 0
+    assert ASKED in told.splitlines()[2]
+    assert err == ""
+    assert tab.token not in out
+    assert text_of(kept()) == tab.token
+
+
+def test_answer_may_go_to_another_machine(pasting: Pasting) -> None:
+    """A redirect URI that nobody listens at works where the answer is pasted."""
+    process, told = pasting("--redirect-uri", "https://app.test/callback")
+    state = told.partition("state=")[2].split()[0]
+    answer = f"access_token=token-1&token_type=Bearer&state={state}"
+
+    process.communicate(f"https://app.test/callback#{answer}\n")
+
+    assert process.returncode == 0
+    assert text_of(kept()) == "token-1"
+
+
+def test_browser_may_be_opened_beside(
+    start_gateway: Start, settings: Settings, tmp_path: Path
+) -> None:
+    """Whoever names a browser gets it, and need not paste anything."""
+    process = start_gateway("login", "--paste", "--browser", browser_command(tmp_path))
+    assert process.stdout
+
+    told = process.stdout.readline()
+
+    assert told == "Logged in.\n"
+    assert kept() is not None
+
+
+def test_program_without_input_is_no_traceback(
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where standard input is closed, nothing can be pasted, and that is said."""
+    monkeypatch.setattr(sys, "stdin", None)
+
+    ended = call_gateway("login", "--paste")
+
+    assert ended.status in {1, 2}
+    assert ended.err.splitlines()[-2].startswith("gateway: ")

@@ -8,7 +8,7 @@ import pytest
 from gateway_sdk.cli.commands.operations import matches
 from gateway_sdk.models import Address, Country, CreateRequest, PersonData
 from gateway_sdk.sandbox import Sandbox
-from tests.cli.ended import Call, RunInTerminal, StartInTerminal
+from tests.cli.support import Call, StartInTerminal
 
 ORDER = ("wallet-0004", "order-0056")
 ORDER_COLUMNS = "orderId customerId walletId pair side quantity price status"
@@ -61,9 +61,11 @@ def test_search_is_in_names_and_whole_codes(search: str, found: bool) -> None:
     ],
 )
 def test_tables_in_a_terminal_fit_80_columns(
-    run_in_terminal: RunInTerminal, command: str, columns: str, count: int
+    start_in_terminal: StartInTerminal, command: str, columns: str, count: int
 ) -> None:
-    status, shown = run_in_terminal(*command.split(), "--sandbox", NO_COLOR="1", TERM="dumb")
+    status, shown = start_in_terminal(
+        *command.split(), "--sandbox", NO_COLOR="1", TERM="dumb"
+    ).end()
 
     lines = [line.rstrip() for line in shown.splitlines()]
     assert status == 0
@@ -193,13 +195,13 @@ def test_all_orders_are_those_of_all_pages(call_gateway: Call, served: Sandbox) 
 
 
 def test_upload_in_a_terminal_has_a_bar(
-    run_in_terminal: RunInTerminal, served: Sandbox, tmp_path: Path
+    start_in_terminal: StartInTerminal, served: Sandbox, tmp_path: Path
 ) -> None:
     """Bytes and rate are shown while it lasts, and the bar is gone at the end."""
     path = tmp_path / "scan.bin"
     path.write_bytes(bytes(3_000_000))
 
-    status, shown = run_in_terminal("aml", "upload", path)
+    status, shown = start_in_terminal("aml", "upload", path).end()
 
     assert status == 0
     assert "/3.0 MB" in shown

@@ -1,10 +1,8 @@
-import asyncio
 import re
 import signal
 import socket
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +10,7 @@ import pytest
 from gateway_sdk.errors import ReplyLostError, ServerError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
-from tests.cli.ended import Run, Start
-from tests.cli.logins import browser_command
+from tests.cli.support import Call, Start
 
 
 def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:
@@ -61,20 +58,11 @@ def settings_of(said: list[str]) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-@pytest.mark.parametrize("by_login", [False, True])
 async def test_settings_open_a_session(
-    start_gateway: Start,
-    run_gateway: Run,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    by_login: bool,
+    start_gateway: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever copies the settings reaches the sandbox with them, with or without a login."""
+    """Whoever copies the settings reaches the sandbox with them."""
     settings = settings_of(wait_until_ready(start_gateway("sandbox", "--port", "0", "--seed", "7")))
-    if by_login:
-        del settings["GATEWAY_ACCESS_TOKEN"]
-        login = partial(run_gateway, "login", BROWSER=browser_command(tmp_path), **settings)
-        assert (await asyncio.to_thread(login)).returncode == 0
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
 
@@ -97,16 +85,14 @@ def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) 
     assert (process.returncode, rest, errors) == (0, "\nStopped.\n", "")
 
 
-def test_taken_port_comes_with_the_way_out(run_gateway: Run) -> None:
+def test_taken_port_comes_with_the_way_out(call_gateway: Call) -> None:
     """A port that is in use is one line that names it, and status 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = run_gateway("sandbox", "--port", str(port))
+        ended = call_gateway("sandbox", "--port", str(port))
 
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == (
-        f"gateway: port {port} of 127.0.0.1 is in use\nGive another --port; 0 takes a free one.\n"
-    )
+    problem = f"gateway: port {port} of 127.0.0.1 is in use\n"
+    assert ended == (2, "", f"{problem}Give another --port; 0 takes a free one.\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")

@@ -17,16 +17,10 @@ from rich.text import Text
 
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import BulkResult, export
+from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import day_of, option
-from gateway_sdk.cli.commands.bulk import Run
+from gateway_sdk.cli.commands.rates import Run
 from gateway_sdk.cli.files import check_place, make_folder, write_file
-from gateway_sdk.cli.output import (
-    KeyValue,
-    Table,
-    make_console,
-    print_key_values,
-    to_terminal,
-)
 from gateway_sdk.cli.process import CommandError, Status, require
 from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.models import Country
@@ -60,7 +54,7 @@ def demo(
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
-    began, console = time.monotonic(), make_console()
+    began, console = time.monotonic(), output.make_console()
     make_folder(out)
     rates_path, chart_path = out / "rates.csv", out / "rates.png"
     check_place(rates_path)
@@ -73,14 +67,14 @@ def demo(
         findings = asyncio.run(_fetch(journal))
         export(journal, rates_path, rates=True)
     console.print()
-    console.out(to_terminal(make_table(findings), console)[0], highlight=False)
+    console.out(output.to_terminal(make_table(findings), console)[0], highlight=False)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
     console.print(note, style="dim", end="\n\n")
     with console.status("Drawing the chart"):
         write_file(chart_path, _draw(findings))
     took = f"{time.monotonic() - began:.1f} s, for {findings.run.asked + 1} calls and the chart"
     files = [("Files", str(rates_path)), ("", str(chart_path))]
-    print_key_values([*summary(findings), *files, ("Took", took)])
+    output.print_key_values([*summary(findings), *files, ("Took", took)])
     if findings.run.failed:
         raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
@@ -107,12 +101,6 @@ class Findings:
         order = sorted(series.rates, key=series.change, reverse=True)
         return Series(BASE, {symbol: series.rates[symbol] for symbol in order})
 
-    @cached_property
-    def ended(self) -> dict[str, date]:
-        """The last day of each series that ends before the others."""
-        last = {symbol: max(found) for symbol, found in self.series.rates.items()}
-        return {symbol: day for symbol, day in last.items() if day != self.days[1]}
-
 
 async def _fetch(journal: Path) -> Findings:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
@@ -133,7 +121,7 @@ async def _fetch(journal: Path) -> Findings:
                 "Countries": f"{len(countries)}, which use {len(users)} currencies",
                 "Range": f"{days[0]} to {last}, the last twelve months that it has",
             }
-            print_key_values(facts.items())
+            output.print_key_values(facts.items())
             await found.run.fetch(gateway, found.take, journal=journal)
     return found
 
@@ -152,7 +140,7 @@ def users_of(countries: Iterable[Country]) -> dict[str, str]:
     }
 
 
-def make_table(findings: Findings) -> Table:
+def make_table(findings: Findings) -> output.Table:
     """Make the table of the currencies that have rates."""
     series = findings.series
     rows: list[list[Any]] = []
@@ -162,7 +150,7 @@ def make_table(findings: Findings) -> Table:
         drawn = Text(curve, ROSE if change > 0 else FELL)
         users = findings.users.get(symbol, "")
         rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, users])
-    return Table(("", "First", "Last", "%", "", "Used in"), rows)
+    return output.Table(("", "First", "Last", "%", "", "Used in"), rows)
 
 
 def _draw(findings: Findings) -> bytes:
@@ -170,26 +158,22 @@ def _draw(findings: Findings) -> bytes:
     from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
 
     series, (first, last) = findings.series, findings.days
-    current = [symbol for symbol in series.rates if symbol not in findings.ended]
+    symbols = list(series.rates)
     return draw_chart(
         series,
         title=f"What one euro buys, {first:%B %Y} to {last:%B %Y}",
         subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.rates)}"
         " currencies, each at 100 on its first day. Up: the euro gained on it.",
-        named=list(dict.fromkeys([*current[:LABELLED], *current[-LABELLED:]])),
+        named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
     )
 
 
-def summary(findings: Findings) -> Iterator[KeyValue]:
+def summary(findings: Findings) -> Iterator[output.KeyValue]:
     """Say what came, and what is missing and why."""
     run, rates = findings.run, findings.rates
     count = sum(map(len, rates.values()))
     yield "Rates", f"{count} daily rates of {len(findings.series.rates)} currencies"
-    for symbol, day in findings.ended.items():
-        yield "Ended", f"{symbol}: its last rate is of {day}"
-    if silent := " ".join(sorted(symbol for symbol, found in rates.items() if not found)):
-        yield "No rates", f"{silent}: known to the gateway, but not quoted in this range"
-    if unquoted := len(set(findings.users) - set(rates) - {BASE}):
-        yield "Not quoted", f"{unquoted} currencies, of which the ECB publishes no rates"
+    others = len(findings.users.keys() - findings.series.rates.keys() - {BASE})
+    yield "No rates", f"{others} currencies, of which the ECB published none in this range"
     for kind in run.failures():
         yield "Failed", kind.strip()

@@ -9,14 +9,13 @@ from asyncio import Runner, SelectorEventLoop, get_running_loop, sleep
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from dataclasses import asdict
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
 
 from gateway_sdk.cli.arguments import argument, option, switch
-from gateway_sdk.cli.commands.bulk import OutFile, check_out
-from gateway_sdk.cli.files import STDIN, cannot_write, name_of, standard_input
+from gateway_sdk.cli.commands.rates import OutFile
+from gateway_sdk.cli.files import cannot_write, name_of, open_file
 from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.fleet import Job, Status as PlanStatus
@@ -135,7 +134,6 @@ def collect(
 
     The exit status is that of `gateway fleet status`.
     """
-    check_out(out)
     seen = run(job.status(plan))
     if not seen.is_complete and not partial:
         lacking = f"{seen.missing + seen.begun} of {seen.items} items have no result yet"
@@ -259,10 +257,8 @@ def _end(seen: PlanStatus) -> NoReturn:
 def _lines(path: str) -> Iterator[Any]:
     number = 0
     try:
-        with standard_input() if path == STDIN else Path(path).open("rb") as file:
+        with open_file(path) as file:
             for number, line in enumerate(file, 1):  # noqa: B007 - for the message
                 yield json.loads(line)  # it knows a byte order mark
-    except OSError as error:
-        raise CommandError(f"cannot read {name_of(path)}: {error.strerror}") from None
     except (RecursionError, ValueError):  # also of what is not UTF-8
         raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None

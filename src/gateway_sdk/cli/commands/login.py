@@ -10,37 +10,17 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from gateway_sdk.auth import (
-    Browser,
-    ImplicitFlow,
-    PasteFromTerminal,
-    Token,
-    login as log_in,
-)
+from gateway_sdk import auth
+from gateway_sdk.auth import ImplicitFlow, Token
 from gateway_sdk.auth._receiver import (
     KEPT_SECONDS,
     can_listen,
     is_a_port_kept,
     wait_for_kept_ports,
 )
-from gateway_sdk.cli.arguments import option, switch
-from gateway_sdk.cli.config import (
-    OPTIONS,
-    Settings,
-    find_settings,
-    read_profiles,
-    remove_profile,
-    save_profile,
-    settings_of,
-)
-from gateway_sdk.cli.output import (
-    KeyValue,
-    Table,
-    describe_moment,
-    make_console,
-    print_key_values,
-    show,
-)
+from gateway_sdk.cli import config, output
+from gateway_sdk.cli.arguments import GIVEN, option, switch
+from gateway_sdk.cli.config import OPTIONS, Settings, settings_of
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import ask
 from gateway_sdk.errors import GatewayError
@@ -55,9 +35,6 @@ ClientId: TypeAlias = Annotated[
 ]
 
 ADVICE: Final = "Get one with `gateway login`."
-LOGGED_OUT: Final = (
-    "There is no access token here any more. A program that has it can use it until it expires."
-)
 CLOSE_THE_TAB: Final = (
     "Close its tab in the browser now. Until you press Ctrl-C, but for "
     f"{KEPT_SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
@@ -69,7 +46,6 @@ TRIAL_LIFE: Final = 60.0
 
 @app.command()
 def login(
-    ctx: typer.Context,
     *,
     auth_url: AuthUrl = None,
     client_id: ClientId = None,
@@ -100,13 +76,13 @@ def login(
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
-    settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
+    settings = settings_of(new_profile=True, auth_url=auth_url, client_id=client_id)
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
-    chosen: Browser = browser or (False if no_browser or paste else None)
+    chosen: auth.Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
-    pasted = PasteFromTerminal() if paste else None
+    pasted = auth.PasteFromTerminal() if paste else None
     with settings.in_words():
         if not (paste or can_listen(redirect_uri)):
             raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
@@ -114,8 +90,8 @@ def login(
         with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
             token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
-    if remembered := bool(ctx.find_root().params["profile"] or by_option):
-        save_profile(settings.profile, values)
+    if remembered := bool(GIVEN["profile"] or by_option):
+        config.save_profile(settings.profile, values)
     _report(settings, token, scope, remembered=remembered)
 
 
@@ -133,30 +109,26 @@ def _port_kept() -> Generator[None]:
 
 
 async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> Token:
-    await try_out_store(settings)
-    token = await log_in(flow, **way)
-    await settings.store().save(token)
-    return token
-
-
-async def try_out_store(settings: Settings) -> None:
-    """Store and delete a test token, so that a broken store is found before the login."""
-    # With another client id programs do not find it, and the real record, which may be broken and
-    # is about to be replaced, is not read.
+    # Store and delete a test token, so that a broken store is found before the login. With another
+    # client id programs do not find it, and the real record, which may be broken and is about to be
+    # replaced, is not read.
     trial = {**settings.values, "client_id": f"{settings.values['client_id']} (trial)"}
     store = replace(settings, values=trial).store()
     await store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE))
     await store.delete()
+    token = await auth.login(flow, **way)
+    await settings.store().save(token)
+    return token
 
 
 def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
-    console, exports = make_console(), settings.exports()
+    console, exports = output.make_console(), settings.exports()
     console.print("Logged in.", style="bold", end="\n\n")
     pairs = [("Gateway", settings.values["base_url"])]
     pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
     pairs += [("Kept in", settings.place())]
     pairs += [("Profile", settings.profile)] if remembered else []
-    print_key_values(pairs)
+    output.print_key_values(pairs)
     shadowed = "access_token" in settings.values
     when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
     told = f"\nGatewaySession.from_env() uses it {when}, with the same settings"
@@ -167,7 +139,6 @@ def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -
 
 @app.command()
 def status(
-    ctx: typer.Context,
     *,
     auth_url: AuthUrl = None,
     client_id: ClientId = None,
@@ -178,41 +149,41 @@ def status(
     The exit status is 0 if there is an access token that has not expired, else 1. Only --try finds
     out whether the gateway accepts it. The token itself is never shown.
     """
-    settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
-    print_key_values(settings.facts())  # also if others are missing
+    settings = settings_of(auth_url=auth_url, client_id=client_id)
+    output.print_key_values(settings.facts())  # also if others are missing
     if secret := settings.values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
         source = settings.sources["access_token"]
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
-        print_key_values([("Token", told)])
+        output.print_key_values([("Token", told)])
     else:
         store = settings.store()
-        print_key_values([("Kept in", settings.place())])
+        output.print_key_values([("Kept in", settings.place())])
         token, now = asyncio.run(store.load()), time.time()
         if token is None:
             raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
-        since = describe_moment(token.obtained_at, now)
+        since = output.describe_moment(token.obtained_at, now)
         until = describe_end(token, now)
-        print_key_values([("Since", since), ("Until", until), *describe_scope(token)])
+        output.print_key_values([("Since", since), ("Until", until), *describe_scope(token)])
         if token.expired(now):
             problem = "the access token has expired, or is about to"
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
     tried = "no; --try asks the gateway whether it accepts the token"
     if try_out:
-        ask(ctx, lambda gateway: gateway.country_data.list_countries(), settings=settings)
+        ask(lambda gateway: gateway.country_data.list_countries(), settings=settings)
         tried = "the gateway accepts the token"
-    print_key_values([("Tried", tried)])
+    output.print_key_values([("Tried", tried)])
 
 
 def describe_end(token: Token, now: float) -> str:
     """Say until when a token lasts; *now* in seconds since 1970."""
     if token.expires_at is None:
         return "the gateway refuses it: the login did not say when it expires"
-    return describe_moment(token.expires_at, now)
+    return output.describe_moment(token.expires_at, now)
 
 
-def describe_scope(token: Token, asked: str = "") -> list[KeyValue]:
+def describe_scope(token: Token, asked: str = "") -> list[output.KeyValue]:
     """Name the granted scope, and what of the scope that was asked for is not in it."""
     missing = sorted({*asked.split()} - token.scope)
     if not token.scope and not missing:
@@ -222,21 +193,21 @@ def describe_scope(token: Token, asked: str = "") -> list[KeyValue]:
 
 
 @app.command()
-def logout(ctx: typer.Context, auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
+def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     """Delete the access token that `gateway login` stored.
 
     The token stays valid until it expires: the implicit flow has no way to revoke it.
     """
-    settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
+    settings = settings_of(auth_url=auth_url, client_id=client_id)
     store = settings.store()
-    print_key_values([*settings.facts(), ("Kept in", settings.place())])
+    output.print_key_values([*settings.facts(), ("Kept in", settings.place())])
     asyncio.run(store.delete())  # also a damaged record
-    make_console().print(f"\n{LOGGED_OUT}")
+    gone = "There is no access token here any more."
+    output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")
 
 
 @app.command()
 def profiles(
-    ctx: typer.Context,
     remove: Annotated[str | None, option("NAME", "Delete a profile, but not its token.")] = None,
 ) -> None:
     """List the gateways that `gateway login` has remembered.
@@ -244,16 +215,16 @@ def profiles(
     A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
     """
     if remove is not None:
-        remove_profile(remove)
+        config.remove_profile(remove)
         say(f"The profile {printable(remove)} is deleted.")
         return
-    known = read_profiles()
+    known = config.read_profiles()
     if not known:
         say("There are no profiles: `gateway login --base-url ...` makes one.")
         return
-    chosen = find_settings({}, ctx.find_root().params["profile"]).profile
+    chosen = config.find_settings({}, GIVEN["profile"]).profile
     rows = [
         [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()
     ]
-    show(Table(("profile", "used", *OPTIONS), rows), known, "table")
+    output.show(output.Table(("profile", "used", *OPTIONS), rows), known, "table")

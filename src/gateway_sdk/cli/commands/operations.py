@@ -4,34 +4,16 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from importlib.resources import files
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 from rich.prompt import Confirm
 from rich.text import Text
 
-from gateway_sdk.cli.arguments import AsCsv, AsJson, argument, examples, option, switch
+from gateway_sdk.cli import output
+from gateway_sdk.cli.arguments import AsCsv, AsJson, argument, option, switch
 from gateway_sdk.cli.files import check_fields, name_of, open_content, read_json, refuse
-from gateway_sdk.cli.output import (
-    Show,
-    Table,
-    choose_form,
-    make_console,
-    progress,
-    show,
-    show_done,
-    show_records,
-    take_apart,
-)
 from gateway_sdk.cli.process import CommandError, Status, printable, write_out
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country, CreateRequest, Revision
@@ -67,16 +49,8 @@ NAMES: Final = {"euro": "eur"}
 """Names of currencies that are not part of another column, with their codes."""
 
 
-@app.command(
-    epilog=examples(
-        "gateway countries",
-        "gateway countries austria --sandbox",
-        "gateway countries EUR --csv > euro.csv",
-        "gateway countries --json | jq '.[].countryName'",
-    )
-)
+@app.command()
 def countries(
-    ctx: typer.Context,
     search: Annotated[
         str | None, argument("SEARCH", "Part of a name or nationality, or a whole code.")
     ] = None,
@@ -88,19 +62,17 @@ def countries(
 
     The exit status is 1 if no country matches.
     """
-    form = choose_form(as_json=as_json, as_csv=as_csv)
-    known = ask(ctx, lambda gateway: gateway.country_data.list_countries())
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    known = ask(lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
     records = [country.to_wire() for country in found]
     rows = [[record.get(name) for name in COLUMNS] for record in records]
     if found or form != "table":
-        show(Table(list(COLUMNS), rows), records, form, headings=list(COLUMNS.values()))
+        table = output.Table(list(COLUMNS), rows)
+        output.show(table, records, form, headings=list(COLUMNS.values()))
     if search is not None and not found:
-        raise CommandError(
-            f"none of the {len(known)} countries matches “{printable(search)}”\n"
-            "`gateway countries` lists them.",
-            Status.FAILED,
-        )
+        problem = f"none of the {len(known)} countries matches “{printable(search)}”"
+        raise CommandError(f"{problem}\n`gateway countries` lists them.", Status.FAILED)
 
 
 def matches(country: Country, search: str) -> bool:
@@ -117,15 +89,8 @@ def _folded(text: str | None) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part)).casefold()
 
 
-@customer.command(
-    epilog=examples(
-        "gateway customer create ada.json",
-        "gateway customer create - < ada.json",
-        "gateway customer create ada.json --sandbox",
-    )
-)
+@customer.command()
 def create(
-    ctx: typer.Context,
     file: Annotated[
         str, argument("FILE", 'JSON, as `gateway customer example` prints; "-" is standard input.')
     ],
@@ -136,11 +101,11 @@ def create(
     check at the gateway. The tenant is that of --tenant or GATEWAY_TENANT_ID.
     """
     request = check_fields(CreateRequest, read_json(file), file)
-    reply = ask(ctx, lambda gateway: gateway.customer.create_customer(request), needs_tenant=True)
-    show_done("The customer is created.", reply)
+    reply = ask(lambda gateway: gateway.customer.create_customer(request), needs_tenant=True)
+    output.show_done("The customer is created.", reply)
 
 
-@customer.command(epilog=examples("gateway customer example > ada.json"))
+@customer.command()
 def example() -> None:
     """Print an example of a file for `gateway customer create`, with every field.
 
@@ -150,14 +115,8 @@ def example() -> None:
     write_out(files("gateway_sdk.cli.commands").joinpath("customer.json").read_bytes())
 
 
-@customer.command(
-    epilog=examples(
-        "gateway customer revise customer-0001 customerStatus=active",
-        "gateway customer revise customer-0001 changes.json",
-    )
-)
+@customer.command()
 def revise(
-    ctx: typer.Context,
     customer_id: CustomerId,
     revisions: Annotated[
         list[str],
@@ -173,8 +132,8 @@ def revise(
     The request is never sent twice: if the reply is lost, the status is 5.
     """
     read = read_revisions(revisions)
-    reply = ask(ctx, lambda gateway: gateway.customer.revise_customer(customer_id, read))
-    show_done("The customer is revised.", reply)
+    reply = ask(lambda gateway: gateway.customer.revise_customer(customer_id, read))
+    output.show_done("The customer is revised.", reply)
 
 
 def read_revisions(words: Sequence[str]) -> list[Revision]:
@@ -199,15 +158,8 @@ def read_revisions(words: Sequence[str]) -> list[Revision]:
     return [check_fields(Revision, entry, f"{where}revision {place}") for place, entry in places]
 
 
-@wallet.command(
-    epilog=examples(
-        "gateway wallet orders --take 5",
-        "gateway wallet orders --page 2 --csv > orders.csv",
-        "gateway wallet orders --sandbox | cut -f1,8",
-    )
-)
+@wallet.command()
 def orders(
-    ctx: typer.Context,
     *,
     page: Annotated[int, option("N", "The page; most gateways begin with 1.")] = 1,
     take: Annotated[int, option("N", "The number of orders of a page.")] = 20,
@@ -221,46 +173,28 @@ def orders(
         if not all_pages:
             return await gateway.wallet.order_history(page, take)
         pages = gateway.wallet.order_history_pages(take, first_page=page)
-        return [order async for reply in pages for order in take_apart(reply)[0] or ()]
+        return [order async for reply in pages for order in output.take_apart(reply)[0] or ()]
 
-    form = choose_form(as_json=as_json, as_csv=as_csv)
-    show_records(ask(ctx, fetch), form)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    output.show_records(ask(fetch), form)
 
 
-@wallet.command(
-    epilog=examples(
-        "gateway wallet history customer-0001",
-        "gateway wallet history customer-0001 --json | jq '.orders[].status'",
-    )
-)
-def history(
-    ctx: typer.Context, customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = False
-) -> None:
+@wallet.command()
+def history(customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """Show the trading orders of a customer."""
-    form = choose_form(as_json=as_json, as_csv=as_csv)
-    show_records(ask(ctx, lambda gateway: gateway.wallet.trading_order_history(customer_id)), form)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    output.show_records(ask(lambda it: it.wallet.trading_order_history(customer_id)), form)
 
 
-@wallet.command(
-    epilog=examples(
-        "gateway wallet balance",
-        "gateway wallet balance --csv > balance.csv",
-    )
-)
-def balance(ctx: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+@wallet.command()
+def balance(*, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """Show what the tenant has available for spot trading."""
-    form = choose_form(as_json=as_json, as_csv=as_csv)
-    show_records(ask(ctx, lambda gateway: gateway.wallet.spot_trading_available_balance()), form)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    output.show_records(ask(lambda gateway: gateway.wallet.spot_trading_available_balance()), form)
 
 
-@wallet.command(
-    epilog=examples(
-        "gateway wallet cancel wallet-0004 order-0056",
-        "gateway wallet cancel wallet-0004 order-0056 --yes --sandbox",
-    )
-)
+@wallet.command()
 def cancel(
-    ctx: typer.Context,
     wallet_id: Annotated[str, argument("WALLET", "The id of the wallet.")],
     order_id: Annotated[str, argument("ORDER", "The id of the order.")],
     *,
@@ -272,8 +206,8 @@ def cancel(
     """
     if not yes:
         _confirm(f"Cancel order {printable(order_id)} of wallet {printable(wallet_id)}?")
-    reply = ask(ctx, lambda gateway: gateway.wallet.cancel_order(wallet_id, order_id))
-    show_done("The order is cancelled.", reply)
+    reply = ask(lambda gateway: gateway.wallet.cancel_order(wallet_id, order_id))
+    output.show_done("The order is cancelled.", reply)
 
 
 def _confirm(question: str) -> None:
@@ -281,27 +215,15 @@ def _confirm(question: str) -> None:
         problem = "cannot ask, because standard input is not a terminal"
         raise CommandError(f"{problem}\nNothing was sent: add --yes.")
     try:
-        meant = Confirm.ask(Text(question), console=make_console(stderr=True), default=False)
+        meant = Confirm.ask(Text(question), console=output.make_console(stderr=True), default=False)
     except EOFError:
         meant = False
     if not meant:
         raise CommandError("not cancelled: nothing was sent", Status.FAILED)
 
 
-def _bar(doing: str) -> AbstractContextManager[Show]:
-    size, speed, left = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    return progress(TextColumn(doing), BarColumn(bar_width=None), size, speed, left)
-
-
-@aml.command(
-    epilog=examples(
-        "gateway aml upload passport.pdf",
-        "gateway aml upload passport.bin --content-type application/pdf",
-        "gateway aml upload - < passport.pdf",
-    )
-)
+@aml.command()
 def upload(
-    ctx: typer.Context,
     file: Annotated[str, argument("FILE", 'The document; "-" is standard input.')],
     *,
     content_type: ContentType = None,
@@ -312,14 +234,13 @@ def upload(
     check at the gateway.
     """
     content = open_content(file)
-    with _bar("Uploading") as show:
-        reply = ask(ctx, lambda it: it.aml.upload_document(content, content_type, on_progress=show))
-    show_done("The document is uploaded.", reply)
+    with output.upload_bar("Uploading") as show:
+        reply = ask(lambda it: it.aml.upload_document(content, content_type, on_progress=show))
+    output.show_done("The document is uploaded.", reply)
 
 
-@aml.command(epilog=examples("gateway aml update document-0001 passport.pdf"))
+@aml.command()
 def update(
-    ctx: typer.Context,
     document_id: DocumentId,
     file: Annotated[str, argument("FILE", 'The new content; "-" is standard input.')],
     *,
@@ -327,19 +248,13 @@ def update(
 ) -> None:
     """Replace the content of a document, and print the gateway's reply as JSON."""
     given = document_id, open_content(file), content_type
-    with _bar("Updating") as show:
-        reply = ask(ctx, lambda it: it.aml.update_document(*given, on_progress=show))
-    show_done("The document is updated.", reply)
+    with output.upload_bar("Updating") as show:
+        reply = ask(lambda it: it.aml.update_document(*given, on_progress=show))
+    output.show_done("The document is updated.", reply)
 
 
-@aml.command(
-    epilog=examples(
-        "gateway aml status document-0001 approved",
-        "gateway aml status document-0001 --file status.json",
-    )
-)
+@aml.command()
 def status(
-    ctx: typer.Context,
     document_id: DocumentId,
     value: Annotated[str | None, argument("STATUS", "The new status, sent as text.")] = None,
     *,
@@ -357,18 +272,12 @@ def status(
     if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
         refuse(f"{name_of(value)} is a file\nTo send its content, give --file.")
     given = document_id, open_content(file) if file is not None else value or "", content_type
-    reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
-    show_done("The status is changed.", reply)
+    reply = ask(lambda it: it.aml.change_document_status(*given))
+    output.show_done("The status is changed.", reply)
 
 
-@kyc.command(
-    epilog=examples(
-        "gateway kyc webhook",
-        "gateway kyc webhook event.json --sandbox",
-    )
-)
+@kyc.command()
 def webhook(
-    ctx: typer.Context,
     file: Annotated[
         str | None, argument("FILE", 'The event, if there is one; "-" is standard input.')
     ] = None,
@@ -382,5 +291,5 @@ def webhook(
     if file is None and content_type is not None:
         raise CommandError("--content-type needs a file")
     content = None if file is None else open_content(file)
-    ask(ctx, lambda gateway: gateway.kyc.send_webhook(content, content_type))
-    show_done("The gateway has acknowledged it.", None)
+    ask(lambda gateway: gateway.kyc.send_webhook(content, content_type))
+    output.show_done("The gateway has acknowledged it.", None)

@@ -1,9 +1,26 @@
-"""The demo of traces and metrics prints both, without a server."""
+"""Programs of the examples, and the tests of the service, in processes of their own."""
 
 import re
 import sys
+from pathlib import Path
 
 from tests.support.documents import ROOT, run
+
+
+async def test_the_bulk_fetch_prints_one_line_per_series(
+    gateway_env: dict[str, str], tmp_path: Path
+) -> None:
+    """It asks for what is quoted only, and a second run has nothing to fetch."""
+    program = str(ROOT / "examples" / "bulk_fetch.py")
+
+    for _ in range(2):
+        ended = await run(sys.executable, "-W", "error", program, folder=tmp_path)
+
+        assert ended.status == 0, ended.err
+        *lines, last = ended.out.splitlines()
+        assert len(lines) == 29
+        assert any(line.startswith("USD: 63 days; ") for line in lines)
+        assert last == "1827 rates in quarter.csv; 0 of 29 currencies failed"
 
 
 async def test_the_demo_prints_spans_and_metrics() -> None:
@@ -22,3 +39,12 @@ async def test_the_demo_prints_spans_and_metrics() -> None:
     metrics = {line.split()[1].rstrip(":") for line in lines if line.startswith("metric ")}
     assert metrics == {"http.client.request.duration", "gateway.client.call.duration"}
     assert "no-such" not in ended.out
+
+
+async def test_the_tests_of_the_service_pass() -> None:
+    ended = await run(
+        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "examples/service", folder=ROOT
+    )
+
+    assert ended.status == 0, ended.out
+    assert "12 passed" in ended.out
