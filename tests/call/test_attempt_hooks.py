@@ -21,13 +21,6 @@ from tests.support.scripted import Renewing, scripted, status
 
 
 class Giving(Observer):
-    """Gives header fields to each attempt.
-
-    Attributes:
-        numbers: Of the attempts, as it was told before and after each.
-        calls: The calls that were named.
-    """
-
     def __init__(self, fields: Any) -> None:
         self._fields = fields if callable(fields) else lambda _: fields
         self.numbers: list[tuple[str, int]] = []
@@ -45,7 +38,6 @@ class Giving(Observer):
 
 
 async def test_each_attempt_has_its_number_and_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A retry and a renewal are attempts of their own, and have fields of their own."""
     giving = Giving(lambda number: {"X-Attempt": str(number)})
     gateway, engine, _ = scripted(
         monkeypatch,
@@ -77,7 +69,6 @@ async def test_each_attempt_has_its_number_and_its_fields(monkeypatch: pytest.Mo
 async def test_observers_learn_where_the_gateway_is(
     monkeypatch: pytest.MonkeyPatch, base_url: str, expected: tuple[str, str, int]
 ) -> None:
-    """Its address, host and port, without what a call puts in the path."""
     giving = Giving(None)
     scripted(monkeypatch, status(200))  # replaces the transport of every session
     gateway = GatewaySession(base_url, access_token="t", observers=[giving])
@@ -89,7 +80,6 @@ async def test_observers_learn_where_the_gateway_is(
 
 
 async def test_the_fields_go_over_the_wire() -> None:
-    """On every engine; those of the session's headers that have the same name are replaced."""
     heads: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -143,7 +133,6 @@ async def test_the_fields_go_over_the_wire() -> None:
 async def test_fields_that_must_not_be_set_are_left_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fields: Any
 ) -> None:
-    """The observer's error is logged without its values; the call is made as without it."""
     gateway, engine, _ = scripted(
         monkeypatch,
         status(200),
@@ -164,8 +153,6 @@ async def test_fields_that_must_not_be_set_are_left_out(
 
 
 def named(name: str, told: list[str]) -> Observer:
-    """Return an observer that notes when it is told, beside others."""
-
     def noting(hook: str) -> Any:
         return lambda *_: told.append(f"{name} {hook}")
 
@@ -199,8 +186,6 @@ PLACE: ContextVar[str] = ContextVar("where the code runs", default="nowhere")
 
 
 class Entering(Observer):
-    """Sets a variable of the context for the time of a call."""
-
     def call_started(self, call: CallInfo) -> None:
         self.token = PLACE.set("observer")
 
@@ -211,13 +196,6 @@ class Entering(Observer):
 
 
 class Content:
-    """A stream of the user's, which notes the context of each of its steps.
-
-    Attributes:
-        seen: What it saw.
-        ended: Whether it was closed.
-    """
-
     def __init__(self, error: Exception | None = None) -> None:
         self.seen: list[str] = []
         self.ended = False

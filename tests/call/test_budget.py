@@ -10,8 +10,6 @@ from gateway_sdk._call.retry import Bucket
 
 
 class Clock:
-    """Stands still until a test moves it."""
-
     now = 1000.0
 
     def __call__(self) -> float:
@@ -27,7 +25,6 @@ EVENTS = st.lists(st.one_of(st.sampled_from(["call", "take"]), st.integers(1, 40
 def test_calls_and_time_fill_the_bucket_up_to_its_reserve(
     reserve: int, share: int, per_second: int, events: list[str | int]
 ) -> None:
-    """Each call adds its share and each second its part, and none is counted twice."""
     clock = Clock()
     budget = RetryBudget(reserve=reserve, share=share / 8, per_second=per_second / 8)
     bucket = Bucket(budget, clock)
@@ -53,7 +50,6 @@ def test_calls_and_time_fill_the_bucket_up_to_its_reserve(
 def test_a_session_has_a_budget_unless_it_is_told_to_have_none(
     given: dict[str, Any], kept: int
 ) -> None:
-    """Leaving it out means the default one; None means no bound."""
     shared = GatewaySession("https://gateway.test", access_token="t", **given)._caller.shared
 
     assert sum(shared.take_retry() for _ in range(1000)) == kept

@@ -29,8 +29,6 @@ ZIPPED = bytes.fromhex("1f8b08000000000002ff")
 
 
 class Broken(httpx.AsyncByteStream):
-    """A body that breaks off."""
-
     def __init__(self, body: bytes, error: Exception) -> None:
         self._body = body
         self._error = error
@@ -43,7 +41,6 @@ class Broken(httpx.AsyncByteStream):
 def cut(
     status: int, body: bytes = b'{"mess', error: Exception | None = None, **headers: str
 ) -> Step:
-    """Answer with a status, and break off in the body."""
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     broken = Broken(body, error or httpx.ReadError("CANARY"))
     return lambda _: httpx.Response(status, headers=fields, stream=broken)
@@ -104,7 +101,6 @@ async def test_the_error_has_what_came(
     body: bytes,
     text: str,
 ) -> None:
-    """Its class is that of the status; a write that was done is not made again for its reply."""
     source = SimpleNamespace(token=renewed)
     gateway, engine, waits = scripted(monkeypatch, step, access_token=source)
 
@@ -130,8 +126,6 @@ async def test_the_error_has_what_came(
 async def test_a_deadline_in_a_body_does_not_forget_its_head(
     monkeypatch: pytest.MonkeyPatch, status: int, content_type: str, outcome: Outcome
 ) -> None:
-    """The deadline passes in the body; what its head says counts."""
-
     async def endless() -> AsyncIterator[bytes]:
         yield b"<"
         pass_deadlines(gateway)
@@ -148,8 +142,6 @@ async def test_a_deadline_in_a_body_does_not_forget_its_head(
 
 
 async def test_a_foreign_transport_may_break_off_too() -> None:
-    """A transport of the user's own raises what it likes, and the status still decides."""
-
     async def broken() -> AsyncIterator[bytes]:
         yield b""
         raise ConnectionResetError("CANARY")

@@ -15,7 +15,6 @@ from tests.support.witness import Witness
 
 
 async def call(calls: CallsInFlight, deadline: float | None, lasts: float) -> float | None:
-    """Be a call that lasts so long; return when it was ended, or None if it ended by itself."""
     try:
         with CallScope(calls, deadline):
             await asyncio.sleep(lasts)
@@ -26,8 +25,6 @@ async def call(calls: CallsInFlight, deadline: float | None, lasts: float) -> fl
 
 @pytest.mark.parametrize("deadlines", [(10.0, 10.0, 10.0), (30.0, 20.0, 5.0), (5.0, None, 10.0)])
 def test_each_call_ends_by_its_own_deadline(deadlines: tuple[float | None, ...]) -> None:
-    """Calls that begin one after the other end each by its own deadline, whichever that is."""
-
     async def work() -> list[float | None]:
         calls, tasks = CallsInFlight(), []
         for deadline in deadlines:
@@ -46,7 +43,6 @@ def test_each_call_ends_by_its_own_deadline(deadlines: tuple[float | None, ...])
 
 @in_virtual_time
 async def test_no_timer_is_left_when_all_calls_are_cut() -> None:
-    """A session that was closed leaves nothing in the event loop."""
     calls = CallsInFlight()
     task = asyncio.create_task(call(calls, 10.0, 1000.0))
     await asyncio.sleep(1)
@@ -83,7 +79,6 @@ async def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> No
 
 @in_virtual_time
 async def test_a_cancellation_beside_the_deadline_is_not_taken_for_it() -> None:
-    """The caller's own cancellation goes on, also if the deadline passes in the same turn."""
     calls = CallsInFlight()
     task = asyncio.create_task(call(calls, 10.0, 1000.0))
     asyncio.get_running_loop().call_at(10.0, task.cancel)

@@ -22,16 +22,12 @@ if sys.platform != "win32":
 
 
 class Silent(httpx.AsyncBaseTransport):
-    """Answers nothing."""
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await asyncio.get_running_loop().create_future()
         raise AssertionError(request)
 
 
 class Busy(httpx.AsyncBaseTransport):
-    """Answers nothing, and is never asleep."""
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         while request:  # noqa: ASYNC110 - it is what the test needs
             await asyncio.sleep(0)
@@ -45,8 +41,6 @@ def session(url: str = "https://gateway.test", **options: Any) -> GatewaySession
 
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Any:
-    """Provide what runs a coroutine on one kind of loop."""
-
     def run(work: Coroutine[Any, Any, Any]) -> Any:
         with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
             return runner.run(work)
@@ -116,8 +110,6 @@ def test_no_write_leaves_after_its_deadline(
 
 
 def test_a_deadline_cancels_nobody_elses_code(run: Any) -> None:
-    """Short deadlines, some of them over at once: only the call is ended by them."""
-
     async def caller(gateway: GatewaySession, number: int) -> type[BaseException] | None:
         view = gateway.with_options(deadline=0.0001 * (number % 20 + 1))
         try:

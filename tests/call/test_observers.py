@@ -87,7 +87,6 @@ CASES: dict[str, tuple[str, list[Step], list[Event]]] = {
 async def test_observers_are_told_all_in_order(
     monkeypatch: pytest.MonkeyPatch, name: str, steps: list[Step], events: list[Event]
 ) -> None:
-    """The beginning, each attempt, each retry, the end; one call, in the task that made it."""
     book = Book()
     gateway, _, waits = scripted(
         monkeypatch,
@@ -132,7 +131,6 @@ REFUSED_EARLY: dict[str, tuple[dict[str, Any], Call, str]] = {
 async def test_a_call_that_is_refused_before_sending_has_no_attempt(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], call: Call, error: str
 ) -> None:
-    """An argument that is wrong, or no token, ends the call at once: nothing was sent."""
     book = Book()
     gateway, engine, _ = scripted(monkeypatch, OK, observers=[book], **options)
 
@@ -173,7 +171,6 @@ async def test_views_share_observers_and_numbers(monkeypatch: pytest.MonkeyPatch
 )
 @in_virtual_time
 async def test_a_call_that_is_cut_off_is_told_with_its_outcome(way: str, error: str) -> None:
-    """Whoever ends a call that was sent, the observer hears that its outcome is unknown."""
     book, taken = Book(), asyncio.Event()
 
     async def silent(_: httpx.Request) -> httpx.Response:
@@ -210,7 +207,6 @@ async def test_a_call_that_is_cut_off_is_told_with_its_outcome(way: str, error: 
 
 
 def fail(*_: object) -> None:
-    """Raise what an observer may have done wrong."""
     raise ZeroDivisionError("the user's own")
 
 
@@ -230,7 +226,6 @@ async def test_an_observer_that_raises_changes_nothing(
     caplog: pytest.LogCaptureFixture,
     order: int,
 ) -> None:
-    """Its error is logged once for each thing that it was told; all others hear everything."""
     book = Book()
     gateway, _, _ = scripted(
         monkeypatch, status(429), status(200), status(429), observers=[book, FAILING][::order]
@@ -252,8 +247,6 @@ async def test_an_observer_that_raises_changes_nothing(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_observer_with_async_methods_is_refused(method: str) -> None:
-    """They would be called and never awaited: the error names class and method."""
-
     async def later(*_: object) -> None:
         raise AssertionError
 
@@ -264,8 +257,6 @@ def test_an_observer_with_async_methods_is_refused(method: str) -> None:
 
 
 class Leaving(Book):
-    """Raises what is no Exception where it is told to."""
-
     def __init__(self, where: str) -> None:
         super().__init__()
         self._where = where
@@ -309,6 +300,5 @@ async def test_who_hears_of_the_start_hears_of_the_end(
     ],
 )
 def test_what_are_no_observers(observers: Any, message: str) -> None:
-    """Observers are objects of a subclass, in anything that can be gone through."""
     with pytest.raises(ConfigurationError, match=f"observers must be {message}"):
         GatewaySession("https://gateway.test", access_token="t", observers=observers)

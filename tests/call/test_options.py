@@ -18,8 +18,6 @@ URL = "https://g.test"
 
 
 def test_an_attribute_named_token_makes_no_source() -> None:
-    """A client that keeps its token in an attribute cannot be asked for one."""
-
     class Client:
         token: ClassVar = {"access_token": "x"}
 
@@ -28,7 +26,6 @@ def test_an_attribute_named_token_makes_no_source() -> None:
 
 
 def test_a_view_costs_no_cycle() -> None:
-    """A view goes when its last user lets go of it, without the garbage collector."""
     gateway = GatewaySession("https://g.test", access_token="t")
     view = gateway.with_options(tenant_id="acme")
     gone = weakref.ref(view)
@@ -49,13 +46,11 @@ OF_AN_ENGINE: dict[str, list[Any]] = {
 
 
 def seams() -> dict[str, Any]:
-    """Make what takes the place of an engine."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
     return {"transport": transport, "http_client": httpx.AsyncClient(transport=transport)}
 
 
 def test_every_setting_of_an_engine_is_looked_at() -> None:
-    """The table here is the one of the code."""
     assert OF_AN_ENGINE.keys() == CONNECTION.keys()
 
 
@@ -66,7 +61,6 @@ def test_every_setting_of_an_engine_is_looked_at() -> None:
 def test_what_has_no_effect_beside_a_transport_is_refused(
     seam: str, name: str, value: object
 ) -> None:
-    """A proxy that nothing goes through, or a CA file that nobody reads, is named."""
     given = {seam: seams()[seam], name: value}
 
     with pytest.raises(ConfigurationError, match=rf"^leave out {name}: .* effect beside {seam}="):
@@ -74,7 +68,6 @@ def test_what_has_no_effect_beside_a_transport_is_refused(
 
 
 def test_all_that_has_no_effect_is_named_at_once() -> None:
-    """One look at the message is enough."""
     given: dict[str, Any] = {"verify": "ca.pem", "proxy": "http://p.test", "trust_env": False}
 
     with pytest.raises(ConfigurationError, match=r"^leave out verify, proxy, trust_env: "):
@@ -83,14 +76,12 @@ def test_all_that_has_no_effect_is_named_at_once() -> None:
 
 @pytest.mark.parametrize("seam", ["transport", "http_client"])
 def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
-    """None is no proxy and no certificate, and a rate limit holds for every transport."""
     given = {seam: seams()[seam], "proxy": None, "cert": None, "rate_limit": RateLimit(5)}
 
     assert "new" in repr(GatewaySession("https://g.test", access_token="t", **given))
 
 
 def test_a_setting_has_a_type_a_default_and_a_check() -> None:
-    """A session and a view take what is declared; `from_env` takes the address and a login too."""
     login = {"auth_url", "client_id", "token_store"}
 
     assert {*SessionSettings.__optional_keys__, "access_token"} == DECLARED.keys()
@@ -101,7 +92,6 @@ def test_a_setting_has_a_type_a_default_and_a_check() -> None:
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
-    """Whoever shows the error in other words reads its attributes."""
     given: Any = {"access_token": "t", name: object()}
 
     with pytest.raises(ConfigurationError) as caught:
@@ -126,7 +116,6 @@ def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
     ],
 )
 def test_an_unknown_argument_is_refused(what: str, call: Callable[[Any], object]) -> None:
-    """As by from_env, with the name of what was called."""
     with pytest.raises(ConfigurationError, match=f"^{what} has no argument 'colour'$"):
         call({"colour": "red"})
 
@@ -144,7 +133,6 @@ def test_an_unknown_argument_is_refused(what: str, call: Callable[[Any], object]
 def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
     name: str, hint: str
 ) -> None:
-    """A misspelt tenant would else go unnoticed until a call."""
     given: Any = {"base_url": "https://g.test", "access_token": "t", name: "acme"}
 
     with pytest.raises(ConfigurationError) as caught:
@@ -154,8 +142,6 @@ def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
 
 
 def test_a_subclass_may_have_arguments_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """from_env passes them on."""
-
     class TeamSession(GatewaySession):
         def __init__(self, base_url: str, *, team: str, **options: Any) -> None:
             super().__init__(base_url, **options)

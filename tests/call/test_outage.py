@@ -66,7 +66,6 @@ async def session_on(gateway: Gateway, **options: Any) -> AsyncIterator[GatewayS
 
 
 async def keep_calling(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
-    """Call again and again for so long; return how long each call took, and how it ended."""
     calls: list[tuple[float, str]] = []
     end = now() + seconds
     while now() < end:
@@ -81,7 +80,6 @@ async def keep_calling(session: GatewaySession, seconds: float) -> list[tuple[fl
 
 
 async def storm(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
-    """Let 100 callers call at once."""
     callers = [keep_calling(session, seconds) for _ in range(100)]
     return [call for calls in await asyncio.gather(*callers) for call in calls]
 
@@ -98,7 +96,6 @@ BUDGETS = {
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @in_virtual_time
 async def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: RetryBudget) -> None:
-    """100 callers and a gateway that is down for twenty seconds: the extra load stays bounded."""
     gateway = Gateway(failure)
     async with session_on(gateway, retry_budget=budget) as session:
         calls = await storm(session, 20)
@@ -116,7 +113,6 @@ async def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: Ret
 async def test_without_a_budget_every_call_is_tried_as_its_policy_says(
     failure: str,
 ) -> None:
-    """retry_budget=None sets no bound: an outage triples the load."""
     gateway = Gateway(failure)
     async with session_on(gateway, retry_budget=None) as session:
         calls = await storm(session, 20)
@@ -130,7 +126,6 @@ async def test_without_a_budget_every_call_is_tried_as_its_policy_says(
 async def test_every_caller_of_an_outage_ends_by_its_deadline(
     failure: str, budget: RetryBudget | None
 ) -> None:
-    """However slowly a gateway fails, no call outlives its deadline, retries and waits included."""
     gateway = Gateway(failure, seconds=4.0)
     async with session_on(gateway, retry_budget=budget, deadline=10.0) as session:
         calls = await storm(session, 20)
@@ -145,7 +140,6 @@ async def test_every_caller_of_an_outage_ends_by_its_deadline(
 
 @in_virtual_time
 async def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
-    """An empty budget keeps nobody from calling, and time alone fills it for the next hiccup."""
     gateway = Gateway("dead")
     async with session_on(gateway) as session:
         await storm(session, 10)
@@ -163,7 +157,6 @@ async def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
 
 @in_virtual_time
 async def test_views_share_the_budget() -> None:
-    """What one view has spent, another one does not have."""
     gateway = Gateway("dead")
     budget = RetryBudget(reserve=2, share=0, per_second=0)
     async with session_on(gateway, retry_budget=budget) as session:
@@ -189,7 +182,6 @@ async def test_views_share_the_budget() -> None:
 async def test_only_a_retry_that_is_made_is_paid_for(
     name: str, options: dict[str, Any], attempts: int
 ) -> None:
-    """What policy, deadline or repeatability forbid costs no budget."""
     gateway = Gateway("503")
     budget = RetryBudget(reserve=5, share=0, per_second=0)
     async with session_on(gateway, retry_budget=budget, tenant_id="acme", **options) as session:

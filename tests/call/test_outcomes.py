@@ -40,7 +40,6 @@ JSON = {"Content-Type": "application/json"}
 
 
 def cut(code: int) -> Step:
-    """Answer with a status and half a body."""
     return lambda _: httpx.Response(code, headers=JSON, stream=CutBody())
 
 
@@ -89,7 +88,6 @@ PASSES_LATER = {"507": HARMLESS}
 async def test_a_failure_is_repeated_only_where_that_is_harmless(
     monkeypatch: pytest.MonkeyPatch, operation: Operation[Any], failure: str
 ) -> None:
-    """An attempt is made again if it can do no harm, and the error says what became of it all."""
     step, kind, outcome, repeated = FAILURES[failure]
     gateway, engine, waits = scripted(monkeypatch, step)
 
@@ -137,7 +135,6 @@ async def test_the_outcome_is_that_of_the_whole_call(
     outcome: Outcome,
     safe: bool,
 ) -> None:
-    """The class of the error is the last attempt's, its outcome the most that may have happened."""
     gateway, _, _ = scripted(monkeypatch, *steps)
 
     with pytest.raises(kind) as caught:
@@ -148,7 +145,6 @@ async def test_the_outcome_is_that_of_the_whole_call(
 
 
 async def test_attempts_tell_status_and_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt says what came of it, in the order in which they were made."""
     gateway, _, _ = scripted(
         monkeypatch, httpx.ReadTimeout("-"), status(503), httpx.Response(200, json={})
     )
@@ -170,8 +166,6 @@ def _operation(name: str) -> Operation[Any]:
 
 
 async def test_a_foreign_transport_proves_nothing() -> None:
-    """With a transport of the user's own, even a refused connection has an unknown outcome."""
-
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 

@@ -81,7 +81,6 @@ DOUBT = {(UNKNOWN, ONCE), (APPLIED, ONCE), (APPLIED, IDEMPOTENT)}
 
 
 def _examples(kind: type[GatewayError]) -> list[tuple[GatewayError, Advice]]:
-    """Return errors of a class, one for each of its statuses, and what they advise."""
     if kind not in STATUSES:
         return [(kind("message"), TABLE[kind])]
     return [
@@ -117,7 +116,6 @@ def test_every_error_is_decided(
 def test_it_survives_pickling(
     kind: type[GatewayError], outcome: Outcome, repeatability: Repeatability, advice: Advice
 ) -> None:
-    """A queue whose workers send errors as pickles can still read it; own errors may set it."""
     for error, _ in _examples(kind):
         error.advice = advice
         _ended(error, outcome, repeatability)
@@ -129,7 +127,6 @@ def test_it_survives_pickling(
 
 
 async def test_a_closed_session_did_nothing() -> None:
-    """A new one may succeed."""
     async with GatewaySession("https://gateway.test", access_token="t", tenant_id="a") as gateway:
         pass
     with pytest.raises(errors.SessionStateError) as caught:
@@ -166,7 +163,6 @@ REPLIES: dict[str, tuple[bytes, str, RetryPolicy, Advice]] = {
 
 @pytest.mark.parametrize(("reply", "name", "policy", "advice"), REPLIES.values(), ids=REPLIES)
 async def test_after_a_reply(reply: bytes, name: str, policy: RetryPolicy, advice: Advice) -> None:
-    """The outcome and the policy decide together with the error."""
     async with (
         raw_server(Server(reply).handle) as url,
         GatewaySession(url, access_token="t", tenant_id="acme", retry=policy) as gateway,

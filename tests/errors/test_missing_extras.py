@@ -9,7 +9,6 @@ from gateway_sdk._extras import needing_extra
 
 
 def test_a_missing_package_names_its_extra() -> None:
-    """Its message is the command that installs it."""
     with (
         pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[otel\]'") as caught,
         needing_extra("otel", "gateway_sdk.otel"),
@@ -20,7 +19,6 @@ def test_a_missing_package_names_its_extra() -> None:
 
 
 def test_a_missing_module_of_ours_is_no_matter_of_extras() -> None:
-    """A broken installation is not mended by an extra."""
     with pytest.raises(ModuleNotFoundError) as caught, needing_extra("otel", "gateway_sdk.otel"):
         importlib.import_module("gateway_sdk.no_such_module")
 

@@ -61,7 +61,6 @@ async def test_faults_apply_in_the_order_of_the_markers(
 async def test_retries_wait_no_time(
     gateway_sandbox: Sandbox, gateway_session: GatewaySession
 ) -> None:
-    """A gateway that asks to wait a minute in all costs a test none; views do the same."""
     began = time.monotonic()
     view = gateway_session.with_options(tenant_id=None)
 
@@ -75,7 +74,6 @@ async def test_retries_wait_no_time(
 async def test_sessions_of_the_code_under_test_wait_no_time(
     gateway_env: dict[str, str], gateway_sandbox: Sandbox
 ) -> None:
-    """A service that makes its own session from the environment costs a test no time either."""
     began = time.monotonic()
 
     async with GatewaySession.from_env() as session:
@@ -213,7 +211,6 @@ async def test_the_environment_is_that_of_the_gateway(
 def test_the_environment_of_the_developer_is_put_away(
     run_inside: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A secret of the real gateway is not sent to a test's gateway; afterwards it is back."""
     monkeypatch.setenv("GATEWAY_TOKEN_HEADER", "real")
     tests = """
 import os
@@ -319,7 +316,6 @@ def test_afterwards():
 
 
 async def test_a_session_can_be_mocked() -> None:
-    """create_autospec knows the methods of all areas and their arguments, and awaits them."""
     gateway = create_autospec(GatewaySession, instance=True)
     gateway.customer.create_customer.return_value = {"customerId": "1"}
 
@@ -335,7 +331,6 @@ async def test_a_session_can_be_mocked() -> None:
 def test_without_the_extra_the_error_says_what_to_install(
     run_apart: Run, pytester: pytest.Pytester
 ) -> None:
-    """Tests that use no fixture run, others say which extra is missing."""
     pytester.makeconftest("import sys; sys.modules['starlette'] = None")
     tests = """
 def test_without():
@@ -361,7 +356,6 @@ def test_with(request, name):
 
 
 def test_what_is_looked_for_is_what_the_extra_installs() -> None:
-    """A library that the sandbox begins to need is missed by name."""
     installed = {name.lower() for name in requires("gateway-sdk") or () if "== 'sandbox'" in name}
     distributions = packages_distributions()
 

@@ -93,7 +93,6 @@ MESSAGES = {
 
 @pytest.mark.parametrize("what", UNEXPECTED)
 def test_what_is_not_expected_fails(run_inside: Run, what: str) -> None:
-    """The failure comes at the end of the test, and names what it is about."""
     ended = run_inside(STRICT + UNEXPECTED[what])
 
     ended.assert_outcomes(passed=1, errors=1)
@@ -122,7 +121,6 @@ def test_after_it(gateway_server):
 
 
 def test_a_test_that_failed_anyway_is_not_failed_twice(run_inside: Run) -> None:
-    """What did not happen because the test failed before is not of interest."""
     test = """
 @pytest.mark.gateway_fault("cancel_order", "cut_body")
 def test_it(gateway_sandbox):
@@ -203,7 +201,6 @@ def test_a_wrong_marker_is_an_error_that_names_the_test(
 
 @pytest.mark.parametrize("marker", ["gateway(strict=True)", 'gateway_fault("*", "cut_body")'])
 def test_a_marker_without_a_gateway_is_an_error(run_inside: Run, marker: str) -> None:
-    """A fault that can never happen is not passed over in silence; a whole file may be marked."""
     tests = f"""
 @pytest.mark.{marker}
 def test_it():

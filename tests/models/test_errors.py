@@ -22,7 +22,6 @@ FULL = {
 @pytest.mark.parametrize("field", MODELS["ErrorPayload"], ids=lambda field: field.wire_name)
 @pytest.mark.parametrize("wrong", [None, [], {}, 1.5, True, b"x", [[]]])
 def test_field_of_a_wrong_type_reads_as_absent(field: Field, wrong: Any) -> None:
-    """A field of the wrong type is None, and the others are kept."""
     payload = ErrorPayload.model_validate({**FULL, field.wire_name: wrong})
 
     assert getattr(payload, field.wire_name) is None
@@ -30,12 +29,10 @@ def test_field_of_a_wrong_type_reads_as_absent(field: Field, wrong: Any) -> None
 
 
 def test_string_for_a_number_reads_as_absent() -> None:
-    """A status that is a string is None."""
     assert ErrorPayload.model_validate({"status": "500"}).status is None
 
 
 def test_empty_payload_has_no_fields() -> None:
-    """Every field may be missing."""
     payload = ErrorPayload.model_validate({})
 
     assert dict(payload) == {field.wire_name: None for field in MODELS["ErrorPayload"]}
@@ -51,7 +48,6 @@ def test_repr_shows_the_status_alone(show: Any) -> None:
 
 
 def test_payload_is_read_with_everything_it_says() -> None:
-    """All fields can be read, also unknown ones."""
     payload = ErrorPayload.model_validate_json(json.dumps(FULL))
 
     assert payload.message == "canary-message"
@@ -62,7 +58,6 @@ def test_payload_is_read_with_everything_it_says() -> None:
 
 @pytest.mark.parametrize("name", ["countryName", "three_digit_iso_code", "phone_code"])
 def test_country_names_are_case_sensitive(name: str) -> None:
-    """A field name in another case is another field, so the country lacks a text."""
     record = dict(COUNTRY)
     record[name.upper()] = record.pop(name)
 

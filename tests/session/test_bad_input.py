@@ -39,8 +39,6 @@ Call = Callable[[GatewaySession], Awaitable[Any]]
 
 
 class Counting(httpx.AsyncBaseTransport):
-    """Counts the requests that reach it, and answers them."""
-
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
 
@@ -220,7 +218,6 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
 async def test_wrong_argument(
     call: Call, message: str, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """A wrong argument is refused by name before anything is sent, without any value of it."""
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         await call(gateway)
 
@@ -255,7 +252,6 @@ async def test_model_made_past_validation(
 
 
 async def test_message_of_many_problems_is_short(gateway: GatewaySession) -> None:
-    """A request with thousands of wrong fields is refused with some of them, not a megabyte."""
     wrong = {"notifications": [{"isEnabled": "yes"}] * 5000}
 
     with pytest.raises(InvalidArgumentError, match=r"notifications\.0\.isEnabled") as caught:
@@ -265,7 +261,6 @@ async def test_message_of_many_problems_is_short(gateway: GatewaySession) -> Non
 
 
 async def test_missing_tenant_is_named_before_sending(transport: Counting) -> None:
-    """Creating a customer without a tenant is refused, with where to give it."""
     with pytest.raises(InvalidArgumentError, match=r"tenant_id is missing: give it to the session"):
         await session(transport=transport).customer.create_customer({})
 
@@ -275,8 +270,6 @@ async def test_missing_tenant_is_named_before_sending(transport: Counting) -> No
 async def test_unreadable_file(
     gateway: GatewaySession, transport: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that may not be read is refused without its name."""
-
     def refuse(path: Path, _: str) -> None:  # what root, who runs the tests, never meets
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
@@ -292,7 +285,6 @@ async def test_unreadable_file(
 
 
 async def test_stream_of_no_bytes() -> None:
-    """A stream of anything but bytes is refused when it turns out, without what it yielded."""
     reading = httpx.MockTransport(lambda _: httpx.Response(200))
     with pytest.raises(UploadFailedError, match="not of bytes") as caught:
         await session(transport=reading).aml.upload_document(_no_bytes())
@@ -312,7 +304,6 @@ REFUSED_SEGMENTS: list[Any] = [
 async def test_segment_that_cannot_be_one(
     value: Any, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """What cannot be one path segment is refused by the name of the argument."""
     for name, call in _path(value).items():
         with pytest.raises(InvalidArgumentError, match=name.split()[0]) as caught:
             await call(gateway)
@@ -322,7 +313,6 @@ async def test_segment_that_cannot_be_one(
 
 
 async def test_no_text_reaches_another_path() -> None:
-    """Over a socket, any text is refused or is exactly that one segment of exactly that path."""
     targets: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -368,7 +358,6 @@ async def test_no_text_reaches_another_path() -> None:
 async def test_closed_session(
     name: str, was_used: bool, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """A closed session, and any view of it, refuses every call."""
     view = gateway.with_options(tenant_id="other")
     if was_used:
         await gateway.country_data.list_countries()
@@ -387,7 +376,6 @@ async def test_closed_session(
 
 
 def test_another_event_loop(gateway: GatewaySession, transport: Counting) -> None:
-    """A session that was opened in one event loop refuses to be used or closed in another."""
     asyncio.run(_list(gateway))
 
     for use in (_list, GatewaySession.aclose):
@@ -404,7 +392,6 @@ async def _list(gateway: GatewaySession) -> None:
 async def test_forks_are_counted(
     gateway: GatewaySession, transport: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the system tells of them: a session that was opened before one is refused."""
     await _list(gateway)
     monkeypatch.setattr(shared_state._Forks, "count", shared_state._Forks.count)
     shared_state._Forks.add()
@@ -449,7 +436,6 @@ def test_after_a_fork(gateway: GatewaySession, transport: Counting) -> None:
 
 @pytest.mark.parametrize("copying", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_session_is_not_copied(copying: Callable[[object], object]) -> None:
-    """A session and a view hold connections and credentials: neither leaves the process."""
     for made in (session(), session().with_options(tenant_id="a")):
         with pytest.raises(TypeError, match="cannot be pickled"):
             copying(made)

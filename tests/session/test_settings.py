@@ -65,7 +65,6 @@ BASE_URLS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("base_url", "message"), BASE_URLS, ids=lambda value: repr(value)[:40])
 @pytest.mark.parametrize("insecure", [False, True])
 def test_base_url_that_is_none(base_url: Any, message: str, insecure: bool) -> None:
-    """A base URL that is missing or wrong is refused, by name and without being printed."""
     with pytest.raises(ConfigurationError, match=r"^base_url ") as caught:
         session(base_url, allow_insecure_http=insecure)
 
@@ -94,7 +93,6 @@ def test_base_url_that_is_none(base_url: Any, message: str, insecure: bool) -> N
     ],
 )
 def test_plain_http_goes_to_this_machine_only(base_url: str, is_here: bool) -> None:
-    """To anything that is not surely this machine it is refused, unless it is allowed."""
     if is_here:
         assert session(base_url)._caller.shared.base_url.scheme == "http"
     else:
@@ -106,7 +104,6 @@ def test_plain_http_goes_to_this_machine_only(base_url: str, is_here: bool) -> N
 @settings(max_examples=20, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
-    """Whatever follows the scheme, there is a session or a ConfigurationError, nothing else."""
     for scheme in ("https://", "http://", ""):
         try:
             made = session(scheme + text)
@@ -191,7 +188,6 @@ def test_error_says_what_may_be(make: Callable[..., Any], given: Any, message: s
 
 
 async def test_ca_file_that_is_none() -> None:
-    """A path of authorities that cannot be read is refused when the session opens."""
     for verify in ("/nonexistent/ca.pem", Path(__file__), "\x00"):
         made = session(verify=verify)
         with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
@@ -215,7 +211,6 @@ OURS = {
 @pytest.mark.parametrize(("name", "message"), OURS.items())
 @pytest.mark.parametrize("case", [str, str.lower, str.upper, str.swapcase, str.title])
 def test_header_that_is_ours(name: str, message: str, case: Callable[[str], str]) -> None:
-    """A header that follows from something else is refused in any case, with what to do."""
     for value in (CANARY, None):
         with pytest.raises(ConfigurationError, match=message) as caught:
             session().with_options(headers={case(name): value})
@@ -229,14 +224,12 @@ def test_header_that_is_ours(name: str, message: str, case: Callable[[str], str]
     "name", ["", "X Y", "X:", "X\n", "\r\nX", "é", "X\x00", "\ud800", 1, None, b"X"]
 )
 def test_header_name_that_no_header_can_have(name: Any) -> None:
-    """A header name that the protocol does not allow is refused."""
     with pytest.raises(ConfigurationError, match="headers holds a name that no header can have"):
         session(headers={name: "x"})
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Provide an environment in which everything that a session needs is set."""
     for name in list(os.environ):
         if name.startswith("GATEWAY_"):
             monkeypatch.delenv(name)
@@ -260,7 +253,6 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_variable_that_is_missing_or_wrong_is_named(
     environment: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
-    """An empty one counts as missing."""
     environment.setenv(name, value)
     with pytest.raises(ConfigurationError, match=message) as caught:
         GatewaySession.from_env()
@@ -276,7 +268,6 @@ def test_variable_that_is_missing_or_wrong_is_named(
 def test_secret_of_the_environment_goes_to_no_other_gateway(
     environment: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A token that is for the gateway of the environment has to be replaced as well."""
     environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
     complete: EnvironmentSettings = {
         "base_url": "https://other.test",
@@ -296,7 +287,6 @@ def test_secret_of_the_environment_goes_to_no_other_gateway(
 
 
 def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> None:
-    """An argument takes the place of a variable, missing or not."""
     environment.delenv("GATEWAY_BASE_URL")
     environment.setenv("GATEWAY_TENANT_ID", "from-env")
 
@@ -307,7 +297,6 @@ def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> N
 
 
 def test_transport_and_client_exclude_each_other() -> None:
-    """A transport and a client at once are refused, naming both."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200))
     client = httpx.AsyncClient(transport=transport)
 

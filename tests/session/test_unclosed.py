@@ -39,7 +39,6 @@ async def test_only_open_connections_are_missed(
     gateway_env: dict[str, str], recwarn: pytest.WarningsRecorder,
     monkeypatch: pytest.MonkeyPatch, how: str,
 ) -> None:  # fmt: skip
-    """A view is no session of its own."""
     gateway = GatewaySession.from_env()
     view = gateway.with_options(tenant_id="acme")
     if how != "not connected":

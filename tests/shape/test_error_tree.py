@@ -17,14 +17,12 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_error_descends_from_the_root_and_says_so(kind: type) -> None:
-    """`except GatewayError` catches all, and every name ends in Error."""
     assert issubclass(kind, GatewayError)
     assert kind.__name__.endswith("Error")
     assert kind.__doc__
 
 
 def test_the_drawing_shows_every_error_under_its_parent() -> None:
-    """The tree in the module's docstring is the tree of the classes."""
     drawn: dict[str, str | None] = {}
     parents: list[str] = []
     for line in str(errors.__doc__).splitlines():
@@ -54,5 +52,4 @@ def test_the_drawing_shows_every_error_under_its_parent() -> None:
 def test_errors_that_have_a_builtin_meaning_are_that_too(
     kind: type[GatewayError], builtin: type[Exception]
 ) -> None:
-    """Code that knows nothing of this package can catch them."""
     assert issubclass(kind, builtin)

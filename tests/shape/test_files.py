@@ -48,7 +48,6 @@ def private_ones(body: list[ast.stmt], *, private: bool) -> Iterator[Documented]
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_neither_long_nor_tiny(name: str) -> None:
-    """Packages' faces and data may be short."""
     lines = len(FILES[name].read_text("utf-8").splitlines())
 
     assert lines <= LONGEST
@@ -57,7 +56,6 @@ def test_a_file_is_neither_long_nor_tiny(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_private_docstring_is_one_line_at_most(name: str) -> None:
-    """Reasons, units and traps stand in comments, where they are needed."""
     module = ast.parse(FILES[name].read_text("utf-8"))
     parts = Path(name).with_suffix("").parts
     # Nobody imports the command line; the docstrings of its commands are the texts of `--help`.

@@ -117,7 +117,6 @@ def test_the_linter_need_not_be_asked(module: str) -> None:
 
 
 def test_every_error_can_be_imported_from_the_top() -> None:
-    """Whoever catches an error finds it where the session is."""
     kinds = {
         name
         for name, kind in vars(errors).items()
