@@ -223,7 +223,7 @@ def test_operation_is_its_row(ours: operations.Operation[Any], row: Row) -> None
             "application/json": Content.JSON,
             "any": Content.ANY,
         }.get(row.content_type)
-    replies = {"open": Any, "202": None, "[Country]": list[Country]}
+    replies: dict[str, Any] = {"open": Any, "202": None, "[Country]": list[Country]}
     assert TypeAdapter(ours.reply).json_schema() == TypeAdapter(replies[row.response]).json_schema()
 
 

@@ -211,21 +211,6 @@ def test_filled_request_is_the_interfaces_json() -> None:
     assert models.CreateRequest.model_validate_json(FILLED_JSON) == request
 
 
-def test_filled_sample_leaves_no_field_out() -> None:
-    def missing(kind: str, value: Any) -> Iterator[str]:
-        if kind.startswith("["):
-            for item in value:
-                yield from missing(kind[1:-1], item)
-        elif kind in MODELS:
-            for field in MODELS[kind]:
-                if field.wire_name not in value:
-                    yield f"{kind}.{field.wire_name}"
-                else:
-                    yield from missing(field.type, value[field.wire_name])
-
-    assert list(missing("CreateRequest", FILLED)) == []
-
-
 @pytest.mark.parametrize(
     ("name", "field"), _fields(*REQUESTS, where=lambda field: field.type == "int64")
 )

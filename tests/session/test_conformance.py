@@ -45,7 +45,7 @@ async def gateway(
 async def test_create_customer(gateway: GatewaySession, gateway_sandbox: Sandbox) -> None:
     created = await gateway.customer.create_customer(CreateRequest.model_validate(FILLED))
 
-    assert created == {"customerId": "customer-0005", "externalCustomerId": "ext-1"}
+    assert created == {"customerId": "customer-0005", "externalCustomerId": "externalCustomerId"}
     with pytest.raises(ConflictError) as caught:
         await gateway.customer.create_customer(FILLED)
     assert caught.value.outcome is Outcome.REFUSED
