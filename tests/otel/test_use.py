@@ -42,25 +42,6 @@ def said_by(code: str) -> str:
     return done.stdout
 
 
-def test_without_the_extra_it_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['opentelemetry'] = None\n"
-        "from gateway_sdk import MissingExtraError\n"
-        "try:\n    import gateway_sdk.otel\n"
-        "except MissingExtraError as error:\n    print(error)\n"
-    )
-
-    assert "pip install 'gateway-sdk[otel]'" in said_by(code)
-
-
-def test_the_package_itself_does_not_load_it() -> None:
-    code = (
-        "import sys, gateway_sdk; gateway_sdk.GatewaySession; print('opentelemetry' in sys.modules)"
-    )
-
-    assert said_by(code) == "False\n"
-
-
 LATER = """
 import asyncio
 from opentelemetry.metrics import set_meter_provider

@@ -15,13 +15,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_error_descends_from_the_root_and_says_so(kind: type) -> None:
-    assert issubclass(kind, GatewayError)
-    assert kind.__name__.endswith("Error")
-    assert kind.__doc__
-
-
 def test_the_drawing_shows_every_error_under_its_parent() -> None:
     drawn: dict[str, str | None] = {}
     parents: list[str] = []

@@ -1,6 +1,6 @@
 """A session whose engine does what a script says, attempt by attempt, without a network."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx
@@ -24,14 +24,6 @@ class Renewing:
 def status(code: int, **headers: str) -> Step:
     """Answer with a status and an empty object."""
     return lambda _: httpx.Response(code, json={}, headers=headers)
-
-
-class CutBody(httpx.AsyncByteStream):
-    """A body that breaks off in its middle."""
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield b'{"half":'
-        raise httpx.ReadError("cut")
 
 
 class ScriptedEngine(httpx.AsyncBaseTransport):
