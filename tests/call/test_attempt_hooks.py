@@ -15,8 +15,8 @@ from gateway_sdk import (
     Outcome,
     UploadFailedError,
 )
-from tests.support.calls import CALLS
-from tests.support.scripted import Renewing, scripted, status
+from tests.support.calls import CALLS, Renewing
+from tests.support.scripted import scripted, status
 
 
 class Giving(Observer):

@@ -1,7 +1,6 @@
 """A gateway that restarts: calls wait for it, one connection at a time is tried."""
 
 import asyncio
-import socket
 
 import httpx
 import pytest
@@ -62,37 +61,6 @@ async def test_a_gateway_that_stays_away_is_an_error_in_time(
     assert caught.value.outcome is Outcome.NOT_SENT
     assert len(caught.value.attempts) >= attempts
     assert retry is not None or len(caught.value.attempts) == 1
-
-
-async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
-        trying, most = [0], [0]
-        connect = Dialler.connect
-
-        async def counting(dialler: Dialler) -> object:
-            trying[0] += 1
-            most[0] = max(most[0], trying[0])
-            try:
-                return await connect(dialler)
-            finally:
-                trying[0] -= 1
-
-        url = f"http://127.0.0.1:{port}"
-        async with GatewaySession(url, access_token="t", retry=None) as gateway:
-            with pytest.raises(ConnectionFailedError):
-                await CALLS["order_history"](gateway)
-            monkeypatch.setattr(Dialler, "connect", counting)
-            calls = (CALLS["order_history"](gateway) for _ in range(30))
-            ends = await asyncio.gather(*calls, return_exceptions=True)
-
-    assert most == [1]
-    assert {str(end) for end in ends} == {
-        f"order_history: no connection to 127.0.0.1:{port}: connection refused"
-    }
 
 
 async def refused(*_: object) -> None:

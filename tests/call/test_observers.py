@@ -1,7 +1,6 @@
 """Observers: what they are told and in which order, and what fails or is none."""
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ from gateway_sdk import (
     RateLimitedError,
     RetryPolicy,
 )
-from tests.support.calls import CALLS, Call
+from tests.support.calls import CALLS, Call, Renewing
 from tests.support.observers import Book, Event
-from tests.support.scripted import Renewing, Step, scripted, status
+from tests.support.scripted import Step, scripted, status
 from tests.support.virtual_time import in_virtual_time
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = (outcome.name for outcome in Outcome)
@@ -283,22 +282,3 @@ async def test_who_hears_of_the_start_hears_of_the_end(
     for observer in (book, leaving):
         told = [event[0] for event in observer.events if event[0] != "attempt"]
         assert told == ([] if observer is book and never else ["started", "finished"])
-
-
-@pytest.mark.parametrize(
-    ("observers", "message"),
-    [
-        (None, "an iterable"),
-        (5, "an iterable"),
-        (Observer(), "an iterable"),
-        ([Observer], "instances"),
-        ([Observer(), None], "instances"),
-        ("observer", "instances"),
-        ([FAILING, Book(), FAILING], "different objects"),
-        ([print], "instances"),
-        ([logging.getLogger()], "instances"),
-    ],
-)
-def test_what_are_no_observers(observers: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"observers must be {message}"):
-        GatewaySession("https://gateway.test", access_token="t", observers=observers)

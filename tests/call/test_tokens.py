@@ -92,12 +92,6 @@ async def test_every_kind_of_source_is_sent(
     assert sent_tokens(engine) == [sent]
 
 
-@pytest.mark.parametrize("given", [None, 7, b"bytes", object(), Same, ["token"]])
-def test_what_cannot_give_a_token_is_refused(given: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"^access_token (must be a string|is a class)"):
-        GatewaySession("https://gateway.test", access_token=given)
-
-
 def giving(token: Any) -> Callable[[], Any]:
     async def source() -> Any:
         if isinstance(token, Exception):
@@ -273,6 +267,10 @@ async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: Af
         assert type(caught.value) is case.error
         assert [attempt.status for attempt in caught.value.attempts] == case.statuses
         assert caught.value.outcome is Outcome.REFUSED
+        assert caught.value.advice is (
+            Advice.FIX if case.error is ForbiddenError else Advice.LOG_IN
+        )
+        assert "error.payload.message" in str(caught.value) or case.error is AuthError
     if isinstance(source, Keeping):
         assert len(source.rejected) == int(case.next[-1])
 
@@ -280,21 +278,6 @@ async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: Af
 
     assert sent_tokens(engine) == [*case.tokens, case.next]
     assert len(waits) == case.statuses.count(503)
-
-
-async def test_the_error_of_a_rejected_token_has_the_words_of_the_gateway(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    refusal = httpx.Response(401, json={"message": "no"})
-    gateway, _, _ = scripted(monkeypatch, refusal, access_token=Keeping())
-
-    with pytest.raises(TokenRejectedError) as caught:
-        await CREATE(gateway)
-
-    assert isinstance(caught.value, UnauthorizedError)
-    assert isinstance(caught.value, AuthError)
-    assert caught.value.payload is not None
-    assert caught.value.payload.message == "no"
 
 
 async def test_a_shared_source_hears_of_the_401_of_a_stream(

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import GatewaySession, RetryPolicy, errors
+from gateway_sdk import errors
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
-from tests.support.calls import CALLS
-from tests.support.raw_server import OK, Server, raw_server
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
 READ, IDEMPOTENT, ONCE = Repeatability
@@ -124,50 +122,3 @@ def test_it_survives_pickling(
 
         assert twin.advice is error.advice
         assert error.advice in {advice, CHECK}
-
-
-async def test_a_closed_session_did_nothing() -> None:
-    async with GatewaySession("https://gateway.test", access_token="t", tenant_id="a") as gateway:
-        pass
-    with pytest.raises(errors.SessionStateError) as caught:
-        await CALLS["create_customer"](gateway)
-
-    assert (caught.value.outcome, caught.value.advice) == (NOT_SENT, REPEAT)
-
-
-NO_JSON = OK.replace(b"{}", b"{,")
-REPLIES: dict[str, tuple[bytes, str, RetryPolicy, Advice]] = {
-    "an applied write, its reply no JSON": (NO_JSON, "cancel_order", RetryPolicy(), CHECK),
-    "a read, its reply no JSON": (NO_JSON, "order_history", RetryPolicy(), FIX),
-    "500 of an idempotent write": (
-        OK.replace(b"200", b"500"),
-        "cancel_order",
-        RetryPolicy(attempts=1),
-        REPEAT,
-    ),
-    "500 of one that is not to be repeated": (
-        OK.replace(b"200", b"500"),
-        "cancel_order",
-        RetryPolicy(repeat_idempotent=False),
-        CHECK,
-    ),
-    "401 for a token that never changes": (
-        OK.replace(b"200", b"401"),
-        "create_customer",
-        RetryPolicy(),
-        LOG_IN,
-    ),
-    "404": (OK.replace(b"200", b"404"), "create_customer", RetryPolicy(), FIX),
-}
-
-
-@pytest.mark.parametrize(("reply", "name", "policy", "advice"), REPLIES.values(), ids=REPLIES)
-async def test_after_a_reply(reply: bytes, name: str, policy: RetryPolicy, advice: Advice) -> None:
-    async with (
-        raw_server(Server(reply).handle) as url,
-        GatewaySession(url, access_token="t", tenant_id="acme", retry=policy) as gateway,
-    ):
-        with pytest.raises(GatewayError) as caught:
-            await CALLS[name](gateway)
-
-    assert caught.value.advice is advice

@@ -12,8 +12,6 @@ from pydantic.alias_generators import to_snake
 from gateway_sdk import models
 from gateway_sdk.models._base import Model, RequestModel
 from tests.interface_table import (
-    FILLED,
-    FILLED_JSON,
     MODELS,
     REPLIES,
     REQUESTS,
@@ -202,13 +200,6 @@ def test_same_field_under_both_names_is_refused(name: str) -> None:
             values = sample(name)
             with pytest.raises(ValidationError, match=python_name):
                 _model(name).model_validate(values | {python_name: values[wire_name]})
-
-
-def test_filled_request_is_the_interfaces_json() -> None:
-    request = models.CreateRequest.model_validate(FILLED)
-
-    assert request.to_wire() == FILLED
-    assert models.CreateRequest.model_validate_json(FILLED_JSON) == request
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,7 @@ from tests.otel.telemetry import (
     trace_of,
     traceparent_of,
 )
-from tests.support.calls import CALLS, pass_deadlines
-
-
-class Renewing:
-    async def token(self, rejected: object = None) -> str:
-        return "first" if rejected is None else "second"
+from tests.support.calls import CALLS, Renewing, pass_deadlines
 
 
 @pytest.fixture

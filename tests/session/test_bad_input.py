@@ -7,7 +7,7 @@ import os
 import pickle
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -120,30 +120,21 @@ def _send(operation: Any, **given: Any) -> Call:
     return lambda gateway: gateway.send(operation, **given)
 
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
 ARGUMENTS: list[tuple[str, Call, str]] = [
-    # models
+    # models; tests/models/test_arguments.py has all that is wrong with one
     ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
     (
         "create: another model",
         lambda gateway: gateway.customer.create_customer(PersonData(email=CANARY)),  # type: ignore[call-overload]
         "CreateRequest",
     ),
-    ("create: misspelt", _create(custmerType=CANARY), "custmerType"),
     ("create: misspelt deep", _create(person={"lastName": {"nam": CANARY}}), "lastName.nam"),
-    ("create: wrong type", _create(customerType=4711), "customerType"),
-    ("create: text for bool", _create(isB2B="yes"), "isB2B"),
-    ("create: bool for int", _create(sharePercentage=True), "sharePercentage"),
-    ("create: null", _create(person=None), "person"),
     ("create: the mask", _create(person={"password": "**********"}), "person.password"),
-    ("create: date", _create(person={"dateOfBirth": date(1815, 12, 10)}), "person.dateOfBirth"),
     ("create: key of no text", lambda g: g.customer.create_customer({1: CANARY}), "1"),  # type: ignore[dict-item]
     ("create: open NaN", _document(float("nan")), "verificationResponse"),
     ("create: open and endless", _endless(_document), "verificationResponse"),
     ("create: open and huge", _document(10**5000), "body"),
     ("create: lone surrogate", _create(customerType="\ud800" + CANARY), "body"),
-    ("create: surrogate for a name", _create(**{"\ud800": CANARY}), "string"),
     ("revise: one entry", _revise({"key": "a", "value": "b"}), "revisions is one entry"),
     ("revise: nothing", _revise({}), "revisions is empty"),
     ("revise: None", _revise(None), "revisions must be"),
@@ -152,21 +143,9 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("revise: pairs", _revise([("a", CANARY)]), "Revision"),
     ("revise: one entry", _revise(Revision(key="a", value=CANARY)), "Revision"),
     ("revise: number value", _revise({"a": 4711}), "value"),
-    ("revise: number key", _revise({1: CANARY}), "key"),
-    ("revise: lacks value", _revise([{"key": CANARY}]), "value"),
     # plain arguments
-    ("page: text", lambda gateway: gateway.wallet.order_history("x", 1), "page"),  # type: ignore[call-overload]
-    ("page: True", lambda gateway: gateway.wallet.order_history(True, 1), "page"),  # noqa: FBT003
     ("take: text", lambda gateway: gateway.wallet.order_history(1, "x"), "take"),  # type: ignore[call-overload]
     ("page: endless", lambda gateway: gateway.wallet.order_history(10**5000, 1), "body"),
-    ("base: None", _series(None, "USD", "a", "b"), "base"),
-    ("symbols: none", _series("EUR", [], "a", "b"), "symbols is empty"),
-    ("symbols: numbers", _series("EUR", [1], "a", "b"), "symbols must hold strings"),
-    ("symbols: empty code", _series("EUR", ["USD", ""], "a", "b"), "symbols must hold strings"),
-    ("symbols: comma", _series("EUR", ["USD,GBP"], "a", "b"), "symbols must hold strings"),
-    ("symbols: None", _series("EUR", None, "a", "b"), "symbols"),
-    ("start: datetime", _series("EUR", "USD", NOW, "b"), "start_date is a datetime"),
-    ("end: datetime", _series("EUR", "USD", "a", NOW), "end_date is a datetime"),
     ("start: number", _series("EUR", "USD", 20260101, "b"), "start_date"),
     # content
     ("content: None to 8", lambda g: g.aml.change_document_status("d", None), "content is missing"),  # type: ignore[call-overload]
@@ -368,7 +347,7 @@ async def test_closed_session(
         with pytest.raises(SessionStateError, match="the session is closed") as caught:
             await CALLS[name](closed)
         assert caught.value.operation == name
-        assert caught.value.outcome is Outcome.NOT_SENT
+        assert (caught.value.outcome, caught.value.advice) == (Outcome.NOT_SENT, Advice.REPEAT)
 
     with pytest.raises(SessionStateError, match="the session is closed"):
         await gateway.__aenter__()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import ConfigurationError, GatewaySession, RetryBudget, RetryPolicy
+from gateway_sdk import ConfigurationError, GatewaySession, Observer, RetryBudget, RetryPolicy
 from gateway_sdk._settings import EnvironmentSettings
 from tests.support.secrecy import CANARY, texts_of
 
@@ -114,6 +114,7 @@ def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
             assert url.scheme == "https" or url.host in ("localhost", "127.0.0.1", "::1")
 
 
+OBSERVER = Observer()
 NOT_FINITE: list[Any] = [-1, 1e9, True, "5", [], float("nan"), float("inf"), 10**400]
 NOT_SECONDS = [0, *NOT_FINITE]
 NOT_COUNTS: list[Any] = [0, -1, True, "5", 1.0, None]
@@ -139,6 +140,7 @@ SETTINGS: dict[str, list[Any]] = {
     "verify": [False, None, 1, b"ca.pem", []],
     "parse_float": [5, "Decimal", []],
     "allow_insecure_http": NOT_SWITCHES,
+    "observers": [None, 5, Observer(), [Observer], [Observer(), None], "text", [OBSERVER] * 2],
     "retry_budget": [0, 0.1, True, "20", RetryBudget, {"reserve": 20}],
 }
 OF_A_POLICY: dict[str, list[Any]] = {
@@ -146,6 +148,7 @@ OF_A_POLICY: dict[str, list[Any]] = {
     **{name: [None, *NOT_FINITE] for name in ("backoff", "backoff_max", "retry_after_max")},
     "connect_wait": [None, *NOT_FINITE],
     "jitter": [1.1, None, *NOT_FINITE],
+    "statuses": [[399], [600], [True], [429.0], ["429"], "429", 429, None, iter([429])],
     "repeat_idempotent": NOT_SWITCHES,
 }
 OF_A_BUDGET: dict[str, list[Any]] = {

@@ -14,13 +14,6 @@ from gateway_sdk._transport.transmission import EXTENSION
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
 
-class Renewing:
-    """A source of tokens that has another one after each 401."""
-
-    async def token(self, rejected: object = None) -> str:
-        return "first" if rejected is None else f"{rejected}-renewed"
-
-
 def status(code: int, **headers: str) -> Step:
     """Answer with a status and an empty object."""
     return lambda _: httpx.Response(code, json={}, headers=headers)
