@@ -37,12 +37,11 @@ class Authorities:
     def __init__(self, folder: Path) -> None:
         self.trusted, self.unknown = Authority(folder, "trusted"), Authority(folder, "unknown")
 
-    def server(self, version: ssl.TLSVersion, *, asks: bool) -> ssl.SSLContext:
+    def server(self, version: ssl.TLSVersion) -> ssl.SSLContext:
         context = self.trusted.server(LOCAL)
         context.minimum_version = context.maximum_version = version
-        if asks:
-            context.load_verify_locations(self.trusted.path)
-            context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(self.trusted.path)
+        context.verify_mode = ssl.CERT_REQUIRED
         return context
 
     def client(self, version: ssl.TLSVersion) -> ssl.SSLContext:
@@ -177,7 +176,13 @@ HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
         "the TLS handshake failed: TLSV1_ALERT_INTERNAL_ERROR",
         True,
     ),
+    "an alert about the version": (
+        steps(Line.forget, sending(b"\x15\x03\x03\x00\x02\x02\x46"), Line.close),
+        "it speaks other versions of TLS",
+        False,
+    ),
     "a hang-up": (steps(Line.close), BROKEN, True),
+    "silence": (never_look, "timed out after 0.05 s while connecting", True),
 }
 
 
@@ -187,7 +192,8 @@ async def test_a_handshake_that_fails(
 ) -> None:
     async with FailingServer(script) as server:
         url = server.url.replace("http:", "https:")
-        error = await error_of(url, verify=authorities.trusted.path)
+        timeout = short(connect=0.05 if script is never_look else 30)
+        error = await error_of(url, timeout=timeout, verify=authorities.trusted.path)
 
     check(error, f"{LOCAL}:{server.port}", text, transient=transient)
 
@@ -232,7 +238,7 @@ async def test_a_server_that_wants_a_client_certificate(
     Under TLS 1.3 the request has left before the client hears of it: UNKNOWN.
     """
     verify = authorities.client(version) if has_one else authorities.trusted.path
-    script = refusing_after_the_handshake(authorities.server(version, asks=True))
+    script = refusing_after_the_handshake(authorities.server(version))
     async with FailingServer(script) as server:
         url = server.url.replace("http:", "https:")
         async with open_session(url, Witness(), verify=verify) as gateway:
@@ -250,15 +256,6 @@ async def test_a_server_that_wants_a_client_certificate(
         assert caught.value.advice is not Advice.REPEAT
 
 
-async def test_another_version_of_tls(authorities: Authorities) -> None:
-    context = authorities.server(TLS.TLSv1_2, asks=False)
-    async with FailingServer(serve, tls=context) as server:
-        error = await error_of(server.url, verify=authorities.client(TLS.TLSv1_3))
-
-    place = f"{LOCAL}:{server.port}"
-    check(error, place, "it speaks other versions of TLS", transient=False)
-
-
 async def test_it_may_say_so_before_the_document_is_there(
     authorities: Authorities,
 ) -> None:
@@ -270,7 +267,7 @@ async def test_it_may_say_so_before_the_document_is_there(
         await asyncio.wait([one.closed for one in engine._pool._open], timeout=30)
         yield b"{}"
 
-    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
+    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3))
     async with FailingServer(script) as server:
         engine = Engine(server.url.replace("http:", "https:"), context)
         with pytest.raises(httpx.ConnectError) as caught:
@@ -280,18 +277,6 @@ async def test_it_may_say_so_before_the_document_is_there(
     assert not transmission.sent
     reason = reason_of(caught.value, httpx.Timeout(5))
     assert reason == Reason("it wants a client certificate: cert= gives one", Advice.FIX)
-
-
-async def test_a_handshake_that_hangs(authorities: Authorities) -> None:
-    async with FailingServer(never_look) as server:
-        error = await error_of(
-            server.url.replace("http:", "https:"),
-            timeout=short(connect=0.05),
-            verify=authorities.trusted.path,
-        )
-
-    text = "timed out after 0.05 s while connecting"
-    check(error, f"{LOCAL}:{server.port}", text, transient=True)
 
 
 async def test_no_connection_comes_free() -> None:
