@@ -11,7 +11,7 @@ from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
 from gateway_sdk import GatewaySession, NotFoundError
-from gateway_sdk._everywhere import makers
+from gateway_sdk._python import makers
 from gateway_sdk.sentry import GatewayIntegration
 from tests.support.secrecy import CANARY
 
