@@ -207,8 +207,9 @@ class GatewaySession(NotPickled):
         return await self._caller.send(operation, into=into, **given)
 
     async def __aenter__(self) -> Self:
-        await self._caller.shared.prepare()
-        if _LATE not in sys.modules:
+        shared = self._caller.shared
+        await shared.prepare()
+        if shared.tells_what_was_sent and _LATE not in sys.modules:
             with suppress(RuntimeError):  # no thread can be started
                 await asyncio.to_thread(import_module, _LATE)
         return self
