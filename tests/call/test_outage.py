@@ -110,18 +110,6 @@ async def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: Ret
 
 
 @pytest.mark.parametrize("failure", ["dead", "503"])
-@in_virtual_time
-async def test_without_a_budget_every_call_is_tried_as_its_policy_says(
-    failure: str,
-) -> None:
-    gateway = Gateway(failure)
-    async with session_on(gateway, retry_budget=None) as session:
-        calls = await storm(session, 20)
-
-    assert gateway.requests == 3 * len(calls)
-
-
-@pytest.mark.parametrize("failure", ["dead", "503"])
 @pytest.mark.parametrize("budget", [RetryBudget(), None])
 @in_virtual_time
 async def test_every_caller_of_an_outage_ends_by_its_deadline(

@@ -183,12 +183,13 @@ class TestOfUnittest(unittest.TestCase):
         ('gateway_fault("*", "status", "500")', "status must be a whole number: '500'"),
         ('gateway_fault("*", "cut_body", rate="1")', "rate must be a number from 0 to 1"),
         ('gateway_fault("*", "cut_body", when=1)', "*unexpected keyword argument 'when'"),
+        ('gateway(session={"deadlin": 5})', "*has no argument 'deadlin': did you mean deadline?"),
     ],
 )
 def test_a_wrong_marker_is_an_error_that_names_the_test(
     run_inside: Run, marker: str, message: str
 ) -> None:
-    ended = run_inside(f"@pytest.mark.{marker}\ndef test_it(gateway_sandbox):\n    1 / 0")
+    ended = run_inside(f"@pytest.mark.{marker}\ndef test_it(gateway_session):\n    1 / 0")
 
     ended.assert_outcomes(errors=1)
     found = f"*UsageError: test_a_wrong_marker_*.py::test_it: {message.replace('[', '[[]')}"
