@@ -1,8 +1,12 @@
-"""Wrong settings: a ConfigurationError that names the setting, when the session is made."""
+"""Settings of sessions and views; a wrong one is named when the session is made."""
 
 import os
+import pickle
+import ssl
+import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -10,13 +14,27 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import ConfigurationError, GatewaySession, Observer, RetryBudget, RetryPolicy
-from gateway_sdk._settings import EnvironmentSettings
+from gateway_sdk import (
+    ConfigurationError,
+    GatewaySession,
+    GatewayTransport,
+    Observer,
+    RateLimit,
+    RetryBudget,
+    RetryPolicy,
+)
+from gateway_sdk._call.options import OPTIONS, ViewSettings
+from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings, SessionSettings
+from gateway_sdk._transport.public import CONNECTION
 from tests.support.secrecy import CANARY, texts_of
 
 
 def session(base_url: Any = "https://gateway.test", **settings: Any) -> GatewaySession:
     return GatewaySession(base_url, **{"access_token": CANARY, **settings})
+
+
+def from_env(**settings: Any) -> GatewaySession:
+    return GatewaySession.from_env(**{"base_url": "https://g.test", **settings})
 
 
 MISSING, NO_TEXT = "is missing", "must be a str"
@@ -120,7 +138,18 @@ NOT_SECONDS = [0, *NOT_FINITE]
 NOT_COUNTS: list[Any] = [0, -1, True, "5", 1.0, None]
 NOT_SWITCHES: list[Any] = ["false", 1, 0, None]
 SETTINGS: dict[str, list[Any]] = {
-    "access_token": [None, "", 5, b"token", {}, dict, "two words", "line\n", "ünicode"],
+    "access_token": [
+        SimpleNamespace(token={"access_token": "x"}),
+        None,
+        "",
+        5,
+        b"token",
+        {},
+        dict,
+        "two words",
+        "line\n",
+        "ünicode",
+    ],
     "tenant_id": ["", " acme", "acme\n", "a\r\nb", "a\x00b", "\u20ac", "\ud800", 5, b"acme"],
     "token_header": ["", "tok\n", "a\r\nb", 5, SecretStr(""), SecretStr("a\nb")],
     "timeout": [
@@ -300,8 +329,110 @@ def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> N
 
 
 def test_transport_and_client_exclude_each_other() -> None:
-    transport = httpx.MockTransport(lambda _: httpx.Response(200))
-    client = httpx.AsyncClient(transport=transport)
-
     with pytest.raises(ConfigurationError, match=r"transport= or http_client=, not both"):
-        session(transport=transport, http_client=client)
+        session(**seams())
+
+
+def test_a_view_costs_no_cycle() -> None:
+    gateway = session()
+    view = gateway.with_options(tenant_id="acme")
+    gone = weakref.ref(view)
+    _ = view.wallet
+
+    del view, _
+
+    assert gone() is None
+
+
+OF_AN_ENGINE: dict[str, list[Any]] = {
+    "max_connections": [50, 1],
+    "verify": [True, "ca.pem", ssl.create_default_context()],
+    "cert": ["client.pem"],
+    "proxy": ["http://proxy.test:3128"],
+    "trust_env": [True, False],
+}
+
+
+def seams() -> dict[str, Any]:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    return {"transport": transport, "http_client": httpx.AsyncClient(transport=transport)}
+
+
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name in CONNECTION for value in OF_AN_ENGINE[name]]
+)
+def test_what_has_no_effect_beside_a_transport_is_refused(
+    seam: str, name: str, value: object
+) -> None:
+    given = {seam: seams()[seam], name: value}
+
+    with pytest.raises(ConfigurationError, match=rf"^leave out {name}: .* effect beside {seam}="):
+        session(**given)
+
+
+def test_all_that_has_no_effect_is_named_at_once() -> None:
+    given: dict[str, Any] = {"verify": "ca.pem", "proxy": "http://p.test", "trust_env": False}
+
+    with pytest.raises(ConfigurationError, match=r"^leave out verify, proxy, trust_env: "):
+        session(**given, transport=seams()["transport"])
+
+
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
+    given = {seam: seams()[seam], "proxy": None, "cert": None, "rate_limit": RateLimit(5)}
+
+    assert "new" in repr(session(**given))
+
+
+def test_a_setting_has_a_type_a_default_and_a_check() -> None:
+    login = {"auth_url", "client_id", "token_store"}
+
+    assert {*SessionSettings.__optional_keys__, "access_token"} == DECLARED.keys()
+    assert ViewSettings.__optional_keys__ == OPTIONS.keys()
+    assert EnvironmentSettings.__optional_keys__ == {*DECLARED, "base_url", *login}
+    assert ENVIRONMENT.keys() <= EnvironmentSettings.__optional_keys__
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        session(**{name: object()})
+
+    error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
+    assert (error.setting, str(error)) == (name, f"{name} {error.problem}")
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "hint"),
+    [
+        (session, "colour", ""),
+        (session, "connections", ": did you mean max_connections?"),
+        (GatewayTransport, "colour", ""),
+        (session().with_options, "colour", ""),
+        (from_env, "tenant", ": did you mean tenant_id?"),
+        (from_env, "tenantid", ": did you mean tenant_id?"),
+        (from_env, "token", ": did you mean access_token or token_header or token_store?"),
+        (from_env, "time_out", ": did you mean timeout?"),
+    ],
+)
+def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
+    call: Callable[..., object], name: str, hint: str
+) -> None:
+    """A misspelt tenant would else go unnoticed until a call."""
+    with pytest.raises(ConfigurationError) as caught:
+        call(**{name: "acme"})
+
+    where = "GatewaySession" if call is session else call.__name__
+    assert str(caught.value) == f"{where} has no argument {name!r}{hint}"
+
+
+def test_a_subclass_may_have_arguments_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TeamSession(GatewaySession):
+        def __init__(self, base_url: str, *, team: str, **options: Any) -> None:
+            super().__init__(base_url, **options)
+            self.team = team
+
+    given: Any = {"base_url": "https://g.test", "access_token": "t", "team": "orders"}
+
+    assert TeamSession.from_env(**given).team == "orders"

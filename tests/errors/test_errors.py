@@ -1,13 +1,17 @@
-"""`advice`: what a worker does next after every error of the tree, and after every outcome."""
+"""Errors: their tree, and what a worker does next after each of them and after every outcome."""
 
+import builtins
+import importlib
 import pickle
+import re
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, strategies as st
 
 from gateway_sdk import errors
-from gateway_sdk.errors import GatewayError
+from gateway_sdk._extras import needing_extra
+from gateway_sdk.errors import GatewayError, MissingExtraError
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
@@ -122,3 +126,36 @@ def test_it_survives_pickling(
 
         assert twin.advice is error.advice
         assert error.advice in {advice, CHECK}
+
+
+def test_the_drawing_in_the_docstring_is_the_tree() -> None:
+    """With the classes of Python that code which knows nothing of this package can catch."""
+    drawn: set[str] = set()
+    parents: list[type[GatewayError]] = []
+    for line in str(errors.__doc__).splitlines():
+        if found := re.match(r"    ((?:[│├└─ ]{4})*)(\w+Error)(?:\s+also (\w+))?", line):
+            depth, kind = len(found[1]) // 4, getattr(errors, found[2])
+            also = {**vars(errors), **vars(builtins)}.get(found[3], object)
+            parents[depth:] = [kind]
+            drawn.add(found[2])
+            assert issubclass(kind, also)
+            assert issubclass(kind, parents[depth - 1])
+
+    assert drawn == {kind.__name__ for kind in KINDS}
+
+
+def test_a_missing_package_names_its_extra() -> None:
+    with (
+        pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[otel\]'") as caught,
+        needing_extra("otel", "gateway_sdk.otel"),
+    ):
+        importlib.import_module("no_such_package")
+
+    assert caught.value.extra == "otel"
+
+
+def test_a_missing_module_of_ours_is_no_matter_of_extras() -> None:
+    with pytest.raises(ModuleNotFoundError) as caught, needing_extra("otel", "gateway_sdk.otel"):
+        importlib.import_module("gateway_sdk.no_such_module")
+
+    assert not isinstance(caught.value, MissingExtraError)
