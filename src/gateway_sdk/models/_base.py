@@ -1,21 +1,15 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import (
-    AfterValidator,
     AliasGenerator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
-    Field,
     ModelWrapValidatorHandler,
-    PlainSerializer,
     SecretStr,
-    SerializationInfo,
     ValidationError,
     model_validator,
 )
@@ -23,62 +17,18 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._python import safe_repr
-from gateway_sdk.models._words import in_plain_words, problem
-
-T = TypeVar("T")
+from gateway_sdk.models._words import in_plain_words
 
 _MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
 
 MASK: Final = str(SecretStr("any"))
-_IN_CLEAR: Final = object()  # a context that only the JSON to send is written with
+IN_CLEAR: Final = object()  # a context that only the JSON to send is written with
 _ON_THE_WIRE: Final[dict[str, Any]] = {
     "by_alias": True,
     "exclude_unset": True,
-    "context": _IN_CLEAR,
+    "context": IN_CLEAR,
     "warnings": "error",
 }
-
-
-class _Hidden:
-    def __repr__(self) -> str:
-        return "…"
-
-
-_HIDDEN: Final = _Hidden()
-
-
-def _refuse_null(value: T | None) -> T:
-    """Refuse an explicit null where the interface does not allow one."""
-    if value is None:
-        raise problem("may be left out, but not null")
-    return value
-
-
-def _refuse_mask(secret: SecretStr) -> SecretStr:
-    """Refuse the mask: from a dumped model it would become the password of every customer."""
-    if secret.get_secret_value() == MASK:
-        raise problem("is the mask of a secret, not a secret")
-    return secret
-
-
-def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr | str | None:
-    """Return the clear text for `to_wire`, and the mask for every other dump."""
-    if secret is None:
-        return None
-    if info.context is _IN_CLEAR:
-        return secret.get_secret_value()
-    return secret if info.mode == "python" else MASK
-
-
-Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-NotNull = Annotated[T | None, BeforeValidator(_refuse_null)]
-"""Optional: None if it was not given; an explicit None is refused."""
-Items = Annotated[Sequence[T] | None, BeforeValidator(_refuse_null), AfterValidator(tuple)]
-"""A list or tuple, kept as a tuple. Optional: None if not given; an explicit None is refused."""
-Secret = Annotated[
-    Annotated[SecretStr, AfterValidator(_refuse_mask)] | None, PlainSerializer(_dump_secret)
-]
-"""Masked in repr, dumps and logs; clear text only in `to_wire()`. May be null."""
 
 
 class Model(BaseModel):
@@ -183,16 +133,6 @@ class RequestModel(Model):
             return handler(data)
         except ValidationError as error:
             raise in_plain_words(error, cls, personal=cls._personal) from None
-
-
-class PersonalModel(RequestModel):
-    """A request that holds personal data: its repr names the fields that are set, no values."""
-
-    _personal: ClassVar[bool] = True
-
-    def __repr_args__(self) -> Iterator[tuple[str, object]]:
-        set_here = self.model_fields_set
-        return ((name, _HIDDEN) for name in type(self).model_fields if name in set_here)
 
 
 class ReplyModel(Model):
