@@ -110,12 +110,7 @@ async def needing(required: str) -> str:
     [
         ("", "is empty"),
         ("CANARY\n", r"strip\(\) it"),
-        (" CANARY", r"strip\(\) it"),
-        ("CAN ARY", "has characters .*RFC 6750"),
-        ("CAN\nARY", "has characters"),
-        ("CANARY\x00", "has characters"),
-        ("CANÄRY", "has characters"),
-        ("=CANARY", "has characters"),
+        ("CAN\nARY", "has characters .*RFC 6750"),
         ("Bearer CANARY", "begins with the word Bearer.* give the token alone"),
     ],
 )

@@ -10,7 +10,6 @@ import pytest
 
 from _gateway_sdk_pytest import EXTRA
 from gateway_sdk import (
-    ConfigurationError,
     GatewaySession,
     InvalidArgumentError,
     NotFoundError,
@@ -19,7 +18,6 @@ from gateway_sdk import (
     UnauthorizedError,
 )
 from gateway_sdk.sandbox import (
-    SANDBOX_ACCESS_TOKEN,
     Fault,
     Faults,
     Sandbox,
@@ -89,26 +87,6 @@ async def test_sessions_of_the_code_under_test_wait_no_time(
 async def test_a_marker_sets_options_of_the_session(gateway_session: GatewaySession) -> None:
     with pytest.raises(InvalidArgumentError, match="tenant_id is missing"):
         await gateway_session.customer.create_customer({})
-
-
-async def test_a_session_waits_as_it_is_told(gateway_sandbox: Sandbox) -> None:
-    waits: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-
-    gateway_sandbox.faults.anywhere(Fault.too_many_requests(retry_after=30), times=1)
-    session = GatewaySession(
-        "http://localhost",
-        access_token=SANDBOX_ACCESS_TOKEN,
-        transport=gateway_sandbox.transport(),
-        sleep=sleep,
-    )
-
-    assert await session.country_data.list_countries()
-    assert [int(wait) for wait in waits] == [30]
-    with pytest.raises(ConfigurationError, match="sleep must be a coroutine function"):
-        GatewaySession("http://localhost", access_token="t", sleep=time.sleep)  # type: ignore[arg-type]
 
 
 def test_faults_of_a_file_happen_in_the_order_of_its_list(run_inside: Run) -> None:

@@ -3,6 +3,7 @@
 import os
 import pickle
 import ssl
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -169,6 +170,7 @@ SETTINGS: dict[str, list[Any]] = {
     "verify": [False, None, 1, b"ca.pem", []],
     "parse_float": [5, "Decimal", []],
     "allow_insecure_http": NOT_SWITCHES,
+    "sleep": [5, time.sleep, lambda _: None],
     "observers": [None, 5, Observer(), [Observer], [Observer(), None], "text", [OBSERVER] * 2],
     "retry_budget": [0, 0.1, True, "20", RetryBudget, {"reserve": 20}],
 }

@@ -56,7 +56,5 @@ def scripted(
     monkeypatch.setattr(shared_state, "make_transport", lambda *_: CustomTransport(engine, None))
     # Attempts that are not sent are counted here: `connect_wait` has its own tests.
     retry = RetryPolicy(connect_wait=0.0)
-    given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, **options}
-    gateway = GatewaySession("https://gateway.test", **given)
-    gateway._caller.shared.sleep = sleep
-    return gateway, engine, waits
+    given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, "sleep": sleep}
+    return GatewaySession("https://gateway.test", **{**given, **options}), engine, waits
