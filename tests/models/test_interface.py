@@ -143,11 +143,6 @@ def test_required_field_may_not_be_left_out(name: str, field: Field) -> None:
         _model(name).model_validate(values)
 
 
-@pytest.mark.parametrize("name", [name for name in REQUESTS if name not in REQUIRED_FIELDS])
-def test_empty_object_is_sent_as_empty(name: str) -> None:
-    assert _model(name)().to_wire() == {}
-
-
 @pytest.mark.parametrize("name", REQUESTS)
 def test_requests_refuse_what_they_do_not_know(name: str) -> None:
     assert issubclass(_model(name), RequestModel)
