@@ -112,7 +112,7 @@ class Ending(NamedTuple):
 
 
 ENDINGS: dict[str, Ending] = {
-    "404": Ending("NotFoundError", ["404"], "REFUSED", [reply(404)]),
+    "400": Ending("InvalidRequestError", ["400"], "REFUSED", [reply(400)]),
     "500": Ending("ServerError", ["500"] * 3, "UNKNOWN", [reply(500)]),
     "401": Ending("TokenRejectedError", ["401"] * 2, "REFUSED", [reply(401)]),
     "no JSON": Ending(
