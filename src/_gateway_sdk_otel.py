@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
 
-from gateway_sdk._everywhere import makers
+from gateway_sdk._python import makers
 
 if TYPE_CHECKING:
     from gateway_sdk.otel import OpenTelemetry

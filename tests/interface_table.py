@@ -191,90 +191,6 @@ def _row(line: str) -> Row:
 OPERATIONS: Final = tuple(map(_row, _ENDPOINTS.strip().splitlines()))
 REPEATABILITY: Final = {row.name: row.repeatability for row in OPERATIONS}
 
-_NAME: Final[dict[str, Any]] = {
-    "name": "Ada",
-    "order": 1,
-    "abbreviation": "A.",
-    "language": "en",
-    "native": "Ada",
-    "suffix": "sr",
-    "prefix": "Countess",
-}
-
-# A CreateRequest with every field of every object in it, in the interface's own names.
-FILLED: Final[dict[str, Any]] = {
-    "customerType": "person",
-    "customerName": "Ada L.",
-    "externalCustomerId": "ext-1",
-    "customerStatus": "new",
-    "categorization": "retail",
-    "person": {
-        "firstName": _NAME,
-        "lastName": {**_NAME, "name": "Lovelace", "order": -(2**63)},
-        "gender": "female",
-        "dateOfBirth": "1815-12-10",
-        "placeOfBirth": "London",
-        "nationality": "British",
-        "pinCode": "1843",
-        "password": "enchantress of number",
-        "fullName": "Ada Lovelace",
-        "email": "ada@example.com",
-        "groupId": "g-1",
-        "documents": [
-            {
-                "purpose": "identity",
-                "name": "passport",
-                "verificationResponse": {"score": [0.5, None, True, "x"]},
-                "documentType": "P",
-                "location": "vault",
-                "status": "uploaded",
-                "metadata": [{"name": "pages", "type": "count", "value": "2"}],
-            }
-        ],
-        "telephoneNumbers": [
-            {
-                "phoneType": "mobile",
-                "operator": "O2",
-                "encoding": "E.164",
-                "country": "GB",
-                "number": "+447700900000",
-                "purpose": "private",
-            }
-        ],
-        "SecretQuestion": [{"question": "first engine", "answer": "difference"}],
-        "addresses": [
-            {
-                "addresspurpose": "home",
-                "address": {
-                    "country": "GB",
-                    "area": "Marylebone",
-                    "city": "London",
-                    "zipCode": "SW1Y 4JH",
-                    "street": "St James's Square",
-                    "streetNumber": ["12", "12a"],
-                    "building": "B",
-                    "apartment": "3",
-                    "entrance": "left",
-                    "floor": "2",
-                    "doorNumber": "7",
-                    "geoPosition": {"latitude": 51, "longitude": 0, "altitude": 2**63 - 1},
-                    "alternative": {"word1": "filled", "word2": "count", "word3": "soap"},
-                    "relatedToAddress": [{"relationType": "owner"}],
-                    "additionalData": [{"name": "view", "type": "text", "value": "square"}],
-                },
-            }
-        ],
-    },
-    "notifications": [{"notificationType": "email", "isEnabled": True}],
-    "isB2B": False,
-    "sharePercentage": 2**63 - 1,
-    "ultimatePercentage": 0,
-    "isDirector": True,
-}
-
-# The same as it has to go over the wire: without spaces, in the order of the table.
-FILLED_JSON: Final = json.dumps(FILLED, separators=(",", ":")).encode()
-
 COUNTRY: Final[dict[str, Any]] = {
     "id": 616,
     "countryName": "Poland",
@@ -286,19 +202,27 @@ COUNTRY: Final[dict[str, Any]] = {
 }
 
 _SAMPLES: Final[dict[str, Any]] = {
-    "string": "text",
     "integer": 7,
-    "int64": 7,
+    "int64": 2**63 - 1,
     "int32": 7,
     "boolean": True,
     "any": {"open": [1, None]},
 }
 
 
-def sample(kind: str) -> Any:
-    """Make a value of a type of the table; of an object, one with every field."""
+def sample(kind: str, name: str = "text") -> Any:
+    """Make a value of a type of the table; of an object, one with every field.
+
+    A string is the *name* of its field.
+    """
     if kind.startswith("["):
-        return [sample(kind[1:-1])]
+        return [sample(kind[1:-1], name)]
     if kind in MODELS:
-        return {field.wire_name: sample(field.type) for field in MODELS[kind]}
-    return _SAMPLES[kind]
+        return {field.wire_name: sample(field.type, field.wire_name) for field in MODELS[kind]}
+    return _SAMPLES.get(kind, name)
+
+
+# A CreateRequest with every field of every object in it, in the interface's own names.
+FILLED: Final[dict[str, Any]] = sample("CreateRequest")
+# The same as it has to go over the wire: without spaces, in the order of the table.
+FILLED_JSON: Final = json.dumps(FILLED, separators=(",", ":")).encode()

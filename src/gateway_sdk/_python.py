@@ -1,13 +1,18 @@
-"""What Python itself lacks: late names, safe reprs, calls that cannot fail."""
+"""What nothing of ours is needed for: late names, safe reprs, observers of a whole program."""
 
 import logging
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 _logger = logging.getLogger("gateway_sdk")
+
+# An instrumentor adds one in every program on a machine, most of which never make a session: so
+# what it needs for that stands here, where nothing else is loaded, and not in `observer`.
+makers: Final[dict[str, Callable[[], Any]]] = {}
+"""What makes the observers of all sessions and bulk runs, by a name."""
 
 
 def lazy(
@@ -62,3 +67,11 @@ class NotPickled:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} may hold a secret: it cannot be pickled")
+
+
+def with_added(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the observers that were given, and those added that are of no class of theirs."""
+    # A program that gives an `OpenTelemetry` has chosen its providers: two would trace twice.
+    kinds = {type(observer) for observer in given}
+    made = [make() for make in makers.values()]
+    return (*given, *(observer for observer in made if type(observer) not in kinds))

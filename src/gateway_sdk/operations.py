@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
-from gateway_sdk.models.records import Country
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+from gateway_sdk import models
 from gateway_sdk.outcome import Repeatability
 
 T_co = TypeVar("T_co", covariant=True)
@@ -54,6 +57,14 @@ class Operation(Generic[T_co]):
     tenant_id: Header = Header.IF_CONFIGURED
     token_header: Header = Header.IF_CONFIGURED
     content: Content = Content.NONE
+
+
+class _Countries:
+    """A list of `Country`, whose model is loaded when the first reply is read."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(list[models.Country])
 
 
 # Interface: Endpoints 1; Authentication 3; Endpoints rule 1
@@ -160,28 +171,17 @@ SEND_WEBHOOK: Final[Operation[None]] = Operation(
 )
 
 # Interface: Endpoints 12; Endpoints rule 2. A POST that only reads: it takes no body.
-LIST_COUNTRIES: Final[Operation[list[Country]]] = Operation(
+LIST_COUNTRIES: Final["Operation[list[models.Country]]"] = Operation(
     name="list_countries",
     method="POST",
     path="/countrydata/1.0.0/listData",
     repeatability=Repeatability.READ,
-    reply=list[Country],
+    reply=_Countries,
     tenant_id=Header.NEVER,
     token_header=Header.NEVER,
 )
 
-OPERATIONS: Final[tuple[Operation[Any], ...]] = (
-    CREATE_CUSTOMER,
-    REVISE_CUSTOMER,
-    EXCHANGE_RATE_SERIES,
-    ORDER_HISTORY,
-    TRADING_ORDER_HISTORY,
-    SPOT_TRADING_AVAILABLE_BALANCE,
-    CANCEL_ORDER,
-    CHANGE_DOCUMENT_STATUS,
-    UPDATE_DOCUMENT,
-    UPLOAD_DOCUMENT,
-    SEND_WEBHOOK,
-    LIST_COUNTRIES,
+OPERATIONS: Final[tuple[Operation[Any], ...]] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Operation)
 )
 """All twelve, in the order of the interface's table."""

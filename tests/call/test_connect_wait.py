@@ -1,7 +1,6 @@
 """A gateway that restarts: calls wait for it, one connection at a time is tried."""
 
 import asyncio
-import socket
 
 import httpx
 import pytest
@@ -54,7 +53,6 @@ async def test_a_restart_loses_no_call(attempts: int) -> None:
 async def test_a_gateway_that_stays_away_is_an_error_in_time(
     retry: RetryPolicy | None, wait: float, attempts: int
 ) -> None:
-    """The seconds of the policy bound the wait; then the attempts count as all others do."""
     async with session(Away(until=1e9), retry=retry) as gateway:
         with pytest.raises(ConnectionFailedError) as caught:
             await gateway.aml.upload_document(b"x")
@@ -65,38 +63,6 @@ async def test_a_gateway_that_stays_away_is_an_error_in_time(
     assert retry is not None or len(caught.value.attempts) == 1
 
 
-async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A gateway that comes back is not met by all callers at once, each with a refusal."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
-        trying, most = [0], [0]
-        connect = Dialler.connect
-
-        async def counting(dialler: Dialler) -> object:
-            trying[0] += 1
-            most[0] = max(most[0], trying[0])
-            try:
-                return await connect(dialler)
-            finally:
-                trying[0] -= 1
-
-        url = f"http://127.0.0.1:{port}"
-        async with GatewaySession(url, access_token="t", retry=None) as gateway:
-            with pytest.raises(ConnectionFailedError):
-                await CALLS["order_history"](gateway)
-            monkeypatch.setattr(Dialler, "connect", counting)
-            calls = (CALLS["order_history"](gateway) for _ in range(30))
-            ends = await asyncio.gather(*calls, return_exceptions=True)
-
-    assert most == [1]
-    assert {str(end) for end in ends} == {
-        f"order_history: no connection to 127.0.0.1:{port}: connection refused"
-    }
-
-
 async def refused(*_: object) -> None:
     raise ConnectionRefusedError
 
@@ -104,7 +70,6 @@ async def refused(*_: object) -> None:
 async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A call that allows 20 ms does not wait for one that allows five seconds."""
     tried: asyncio.Queue[None] = asyncio.Queue()
 
     async def hanging(*_: object) -> None:
@@ -132,7 +97,6 @@ async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
 async def test_a_trial_that_is_cancelled_leaves_the_next_one_to_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever tries may be cancelled: the others do not wait for nobody."""
     async with (
         raw_server(Server().handle) as url,
         GatewaySession(url, access_token="t", retry=None) as gateway,

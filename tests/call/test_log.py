@@ -15,16 +15,12 @@ from tests.support.scripted import Step, scripted
 
 
 class Clock:
-    """Stands still until a gateway takes its time."""
-
     now = 0.0
 
     def __call__(self) -> float:
         return self.now
 
     def after(self, seconds: float, *answer: Any) -> Step:
-        """Answer after so many seconds with a status, or fail with an error."""
-
         def step(_: httpx.Request) -> httpx.Response:
             self.now += seconds
             if isinstance(answer[0], Exception):
@@ -75,7 +71,6 @@ async def test_a_call_is_logged_line_by_line(
     level: int,
     levels: set[str],
 ) -> None:
-    """Attempts and the call are at DEBUG, retries at INFO; names, statuses and times alone."""
     caplog.set_level(level, "gateway_sdk")
     gateway, _, _ = scripted(monkeypatch, *[clock.after(*step) for step in ALL_STEPS])
 
@@ -107,7 +102,6 @@ async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
     outcome: str,
     error: str,
 ) -> None:
-    """A failure is the caller's to judge: it is logged at DEBUG, with the path's template."""
     caplog.set_level(logging.DEBUG, "gateway_sdk")
     gateway, _, _ = scripted(monkeypatch, clock.after(0.5, answer))
     operation = next(one for one in operations.OPERATIONS if one.name == name)
@@ -124,7 +118,6 @@ async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
 def test_nothing_is_computed_when_nobody_listens(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without a listener for INFO and without observers a call has nobody to tell."""
     core = GatewaySession("https://gateway.test", access_token="t")._caller.shared
 
     caplog.set_level(logging.WARNING, "gateway_sdk")

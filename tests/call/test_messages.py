@@ -59,7 +59,6 @@ async def test_an_error_says_what_ended_the_retries(
     attempts: int,
     why: str,
 ) -> None:
-    """Also after it was pickled; the number of attempts says itself that it is used up."""
     error = await error_of(monkeypatch, httpx.Response(503, headers=headers), **options)
 
     assert len(error.attempts) == attempts
@@ -80,7 +79,6 @@ async def test_the_last_error_goes_through_as_it_is(monkeypatch: pytest.MonkeyPa
 
 
 async def test_broken_json_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parser's reason has no part of the body."""
     broken = httpx.Response(
         200, content=b'{"a": CANARY}', headers={"Content-Type": "application/json"}
     )
@@ -92,7 +90,6 @@ async def test_broken_json_is_told_with_its_place(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_the_summary_has_no_hint_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint is for who has the error; a pickle and a command line have other ways to say it."""
     error = await error_of(monkeypatch, httpx.Response(400, json={"message": "$.startDate"}))
 
     summary = "order_history: the gateway answered 400 Bad Request about startDate"

@@ -1,7 +1,6 @@
 """Observers: what they are told and in which order, and what fails or is none."""
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ from gateway_sdk import (
     RateLimitedError,
     RetryPolicy,
 )
-from tests.support.calls import CALLS, Call
+from tests.support.calls import CALLS, Call, Renewing
 from tests.support.observers import Book, Event
-from tests.support.scripted import Renewing, Step, scripted, status
+from tests.support.scripted import Step, scripted, status
 from tests.support.virtual_time import in_virtual_time
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = (outcome.name for outcome in Outcome)
@@ -87,7 +86,6 @@ CASES: dict[str, tuple[str, list[Step], list[Event]]] = {
 async def test_observers_are_told_all_in_order(
     monkeypatch: pytest.MonkeyPatch, name: str, steps: list[Step], events: list[Event]
 ) -> None:
-    """The beginning, each attempt, each retry, the end; one call, in the task that made it."""
     book = Book()
     gateway, _, waits = scripted(
         monkeypatch,
@@ -132,7 +130,6 @@ REFUSED_EARLY: dict[str, tuple[dict[str, Any], Call, str]] = {
 async def test_a_call_that_is_refused_before_sending_has_no_attempt(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], call: Call, error: str
 ) -> None:
-    """An argument that is wrong, or no token, ends the call at once: nothing was sent."""
     book = Book()
     gateway, engine, _ = scripted(monkeypatch, OK, observers=[book], **options)
 
@@ -173,7 +170,6 @@ async def test_views_share_observers_and_numbers(monkeypatch: pytest.MonkeyPatch
 )
 @in_virtual_time
 async def test_a_call_that_is_cut_off_is_told_with_its_outcome(way: str, error: str) -> None:
-    """Whoever ends a call that was sent, the observer hears that its outcome is unknown."""
     book, taken = Book(), asyncio.Event()
 
     async def silent(_: httpx.Request) -> httpx.Response:
@@ -210,7 +206,6 @@ async def test_a_call_that_is_cut_off_is_told_with_its_outcome(way: str, error: 
 
 
 def fail(*_: object) -> None:
-    """Raise what an observer may have done wrong."""
     raise ZeroDivisionError("the user's own")
 
 
@@ -230,7 +225,6 @@ async def test_an_observer_that_raises_changes_nothing(
     caplog: pytest.LogCaptureFixture,
     order: int,
 ) -> None:
-    """Its error is logged once for each thing that it was told; all others hear everything."""
     book = Book()
     gateway, _, _ = scripted(
         monkeypatch, status(429), status(200), status(429), observers=[book, FAILING][::order]
@@ -252,8 +246,6 @@ async def test_an_observer_that_raises_changes_nothing(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_observer_with_async_methods_is_refused(method: str) -> None:
-    """They would be called and never awaited: the error names class and method."""
-
     async def later(*_: object) -> None:
         raise AssertionError
 
@@ -264,8 +256,6 @@ def test_an_observer_with_async_methods_is_refused(method: str) -> None:
 
 
 class Leaving(Book):
-    """Raises what is no Exception where it is told to."""
-
     def __init__(self, where: str) -> None:
         super().__init__()
         self._where = where
@@ -292,23 +282,3 @@ async def test_who_hears_of_the_start_hears_of_the_end(
     for observer in (book, leaving):
         told = [event[0] for event in observer.events if event[0] != "attempt"]
         assert told == ([] if observer is book and never else ["started", "finished"])
-
-
-@pytest.mark.parametrize(
-    ("observers", "message"),
-    [
-        (None, "an iterable"),
-        (5, "an iterable"),
-        (Observer(), "an iterable"),
-        ([Observer], "instances"),
-        ([Observer(), None], "instances"),
-        ("observer", "instances"),
-        ([FAILING, Book(), FAILING], "different objects"),
-        ([print], "instances"),
-        ([logging.getLogger()], "instances"),
-    ],
-)
-def test_what_are_no_observers(observers: Any, message: str) -> None:
-    """Observers are objects of a subclass, in anything that can be gone through."""
-    with pytest.raises(ConfigurationError, match=f"observers must be {message}"):
-        GatewaySession("https://gateway.test", access_token="t", observers=observers)

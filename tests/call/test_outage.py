@@ -1,4 +1,4 @@
-"""What an outage costs a gateway, and its callers. In virtual time."""
+"""The retry budget, and what an outage costs a gateway and its callers, in virtual time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from hypothesis import example, given, strategies as st
 
 from gateway_sdk import (
     ConnectionFailedError,
@@ -66,7 +67,6 @@ async def session_on(gateway: Gateway, **options: Any) -> AsyncIterator[GatewayS
 
 
 async def keep_calling(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
-    """Call again and again for so long; return how long each call took, and how it ended."""
     calls: list[tuple[float, str]] = []
     end = now() + seconds
     while now() < end:
@@ -81,7 +81,6 @@ async def keep_calling(session: GatewaySession, seconds: float) -> list[tuple[fl
 
 
 async def storm(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
-    """Let 100 callers call at once."""
     callers = [keep_calling(session, seconds) for _ in range(100)]
     return [call for calls in await asyncio.gather(*callers) for call in calls]
 
@@ -98,7 +97,6 @@ BUDGETS = {
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 @in_virtual_time
 async def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: RetryBudget) -> None:
-    """100 callers and a gateway that is down for twenty seconds: the extra load stays bounded."""
     gateway = Gateway(failure)
     async with session_on(gateway, retry_budget=budget) as session:
         calls = await storm(session, 20)
@@ -112,25 +110,11 @@ async def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: Ret
 
 
 @pytest.mark.parametrize("failure", ["dead", "503"])
-@in_virtual_time
-async def test_without_a_budget_every_call_is_tried_as_its_policy_says(
-    failure: str,
-) -> None:
-    """retry_budget=None sets no bound: an outage triples the load."""
-    gateway = Gateway(failure)
-    async with session_on(gateway, retry_budget=None) as session:
-        calls = await storm(session, 20)
-
-    assert gateway.requests == 3 * len(calls)
-
-
-@pytest.mark.parametrize("failure", ["dead", "503"])
 @pytest.mark.parametrize("budget", [RetryBudget(), None])
 @in_virtual_time
 async def test_every_caller_of_an_outage_ends_by_its_deadline(
     failure: str, budget: RetryBudget | None
 ) -> None:
-    """However slowly a gateway fails, no call outlives its deadline, retries and waits included."""
     gateway = Gateway(failure, seconds=4.0)
     async with session_on(gateway, retry_budget=budget, deadline=10.0) as session:
         calls = await storm(session, 20)
@@ -145,7 +129,6 @@ async def test_every_caller_of_an_outage_ends_by_its_deadline(
 
 @in_virtual_time
 async def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
-    """An empty budget keeps nobody from calling, and time alone fills it for the next hiccup."""
     gateway = Gateway("dead")
     async with session_on(gateway) as session:
         await storm(session, 10)
@@ -163,7 +146,6 @@ async def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
 
 @in_virtual_time
 async def test_views_share_the_budget() -> None:
-    """What one view has spent, another one does not have."""
     gateway = Gateway("dead")
     budget = RetryBudget(reserve=2, share=0, per_second=0)
     async with session_on(gateway, retry_budget=budget) as session:
@@ -189,7 +171,6 @@ async def test_views_share_the_budget() -> None:
 async def test_only_a_retry_that_is_made_is_paid_for(
     name: str, options: dict[str, Any], attempts: int
 ) -> None:
-    """What policy, deadline or repeatability forbid costs no budget."""
     gateway = Gateway("503")
     budget = RetryBudget(reserve=5, share=0, per_second=0)
     async with session_on(gateway, retry_budget=budget, tenant_id="acme", **options) as session:
@@ -201,3 +182,49 @@ async def test_only_a_retry_that_is_made_is_paid_for(
         while session._caller.shared.take_retry():
             left += 1
         assert left == 5 - (attempts - 1)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+EVENTS = st.lists(st.one_of(st.sampled_from(["call", "take"]), st.integers(1, 40)), max_size=200)
+
+
+@given(st.integers(1, 5), st.integers(0, 8), st.integers(0, 8), EVENTS)
+@example(2, 2, 0, ["take"] * 3 + ["call"] * 4 + ["take"] * 2)
+@example(2, 0, 4, ["take"] * 3 + [15, "take", 1, "take", "take", 40, "take", "take", "take"])
+def test_calls_and_time_fill_the_bucket_up_to_its_reserve(
+    reserve: int, share: int, per_second: int, events: list[str | int]
+) -> None:
+    clock = Clock()
+    budget = RetryBudget(reserve=reserve, share=share / 8, per_second=per_second / 8)
+    bucket = Bucket(budget, clock)
+    left = float(reserve)
+    for event in events:
+        if event == "take":
+            assert bucket.take() is (left >= 1)
+            left -= left >= 1
+            continue
+        if event == "call":
+            bucket.calls += 1
+        else:
+            clock.now += int(event) / 8
+        more = share / 8 if event == "call" else per_second / 8 * int(event) / 8
+        left = min(left + more, float(reserve))
+    assert [bucket.take() for _ in range(int(left) + 1)] == [True] * int(left) + [False]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [({}, 100), ({"retry_budget": RetryBudget(reserve=5)}, 5), ({"retry_budget": None}, 1000)],
+)
+def test_a_session_has_a_budget_unless_it_is_told_to_have_none(
+    given: dict[str, Any], kept: int
+) -> None:
+    shared = GatewaySession("https://gateway.test", access_token="t", **given)._caller.shared
+
+    assert sum(shared.take_retry() for _ in range(1000)) == kept

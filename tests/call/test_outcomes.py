@@ -1,5 +1,8 @@
-"""What became of a call: every operation against every way to fail."""
+"""What became of a call: every operation against every way to fail, also in mid-reply."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -9,6 +12,7 @@ from gateway_sdk import (
     Advice,
     ConflictError,
     ConnectionFailedError,
+    DeadlineExceededError,
     ForbiddenError,
     GatewayError,
     GatewaySession,
@@ -22,12 +26,13 @@ from gateway_sdk import (
     ReplyTimeoutError,
     ServerError,
     StatusError,
+    TokenRejectedError,
     UnauthorizedError,
 )
-from gateway_sdk.operations import OPERATIONS, Operation
+from gateway_sdk.operations import OPERATIONS, SPOT_TRADING_AVAILABLE_BALANCE, Operation
 from tests.interface_table import REPEATABILITY
-from tests.support.calls import CALLS
-from tests.support.scripted import CutBody, Step, scripted, status
+from tests.support.calls import CALLS, pass_deadlines
+from tests.support.scripted import Step, scripted, status
 
 ALL = {Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE}
 HARMLESS = {Repeatability.READ, Repeatability.IDEMPOTENT}
@@ -36,12 +41,26 @@ NOTHING: set[Repeatability] = set()
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
 
-JSON = {"Content-Type": "application/json"}
+ZIPPED = bytes.fromhex("1f8b08000000000002ff")
+"""The head of a gzip file, and nothing of what it holds."""
 
 
-def cut(code: int) -> Step:
-    """Answer with a status and half a body."""
-    return lambda _: httpx.Response(code, headers=JSON, stream=CutBody())
+class Broken(httpx.AsyncByteStream):
+    def __init__(self, body: bytes, error: Exception) -> None:
+        self._body = body
+        self._error = error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._body
+        raise self._error
+
+
+def cut(
+    status: int, body: bytes = b'{"mess', error: Exception | None = None, **headers: str
+) -> Step:
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    broken = Broken(body, error or httpx.ReadError("CANARY"))
+    return lambda _: httpx.Response(status, headers=fields, stream=broken)
 
 
 FAILURES: dict[str, tuple[Step, type[GatewayError], Outcome, set[Repeatability]]] = {
@@ -89,7 +108,6 @@ PASSES_LATER = {"507": HARMLESS}
 async def test_a_failure_is_repeated_only_where_that_is_harmless(
     monkeypatch: pytest.MonkeyPatch, operation: Operation[Any], failure: str
 ) -> None:
-    """An attempt is made again if it can do no harm, and the error says what became of it all."""
     step, kind, outcome, repeated = FAILURES[failure]
     gateway, engine, waits = scripted(monkeypatch, step)
 
@@ -137,7 +155,6 @@ async def test_the_outcome_is_that_of_the_whole_call(
     outcome: Outcome,
     safe: bool,
 ) -> None:
-    """The class of the error is the last attempt's, its outcome the most that may have happened."""
     gateway, _, _ = scripted(monkeypatch, *steps)
 
     with pytest.raises(kind) as caught:
@@ -148,12 +165,11 @@ async def test_the_outcome_is_that_of_the_whole_call(
 
 
 async def test_attempts_tell_status_and_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt says what came of it, in the order in which they were made."""
     gateway, _, _ = scripted(
         monkeypatch, httpx.ReadTimeout("-"), status(503), httpx.Response(200, json={})
     )
 
-    reply = await gateway.send(_operation("spot_trading_available_balance"))
+    reply = await gateway.send(SPOT_TRADING_AVAILABLE_BALANCE)
 
     assert [(tried.outcome, tried.status, tried.error) for tried in reply.attempts] == [
         (UNKNOWN, None, "ReplyTimeoutError"),
@@ -165,13 +181,7 @@ async def test_attempts_tell_status_and_error(monkeypatch: pytest.MonkeyPatch) -
     assert "token-1" not in repr(reply)
 
 
-def _operation(name: str) -> Operation[Any]:
-    return next(operation for operation in OPERATIONS if operation.name == name)
-
-
 async def test_a_foreign_transport_proves_nothing() -> None:
-    """With a transport of the user's own, even a refused connection has an unknown outcome."""
-
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
@@ -184,3 +194,111 @@ async def test_a_foreign_transport_proves_nothing() -> None:
 
     assert caught.value.outcome is UNKNOWN
     assert len(caught.value.attempts) == 1
+
+
+LATE = httpx.ReadTimeout("CANARY")
+ODD = httpx.RemoteProtocolError("CANARY")
+
+
+async def renewed(rejected: object = None) -> str:
+    return "second" if rejected else "first"
+
+
+CUT: dict[str, tuple[Step, type[GatewayError], Outcome, bytes, str]] = {
+    "429 for too long": (
+        cut(429, error=LATE, retry_after="3600"),
+        RateLimitedError,
+        REFUSED,
+        b'{"mess',
+        "answered 429 Too Many Requests; the body broke off",
+    ),
+    # The gateway's words are read if all of them came before the connection broke.
+    "400 with all its words": (
+        cut(400, b'{"message": "$.base is odd"}'),
+        InvalidRequestError,
+        REFUSED,
+        b'{"message": "$.base is odd"}',
+        " about base",
+    ),
+    "401": (cut(401), TokenRejectedError, REFUSED, b'{"mess', "with a new access token"),
+    # Half of a gzip file is no second problem.
+    "500, compressed": (
+        cut(500, ZIPPED, ODD, content_encoding="gzip"),
+        ServerError,
+        UNKNOWN,
+        b"",
+        "500",
+    ),
+    "200": (cut(200), ReplyLostError, APPLIED, b"", "broke off after its head"),
+    "200, late": (cut(200, error=LATE), ReplyTimeoutError, APPLIED, b"", "timed out"),
+    # A proxy or a portal answered, as with a whole page.
+    "200, web page": (
+        cut(200, b"", content_type="text/html"),
+        ReplyLostError,
+        UNKNOWN,
+        b"",
+        "broke off",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "kind", "outcome", "body", "text"), CUT.values(), ids=CUT)
+async def test_the_error_of_a_cut_reply_has_what_came(
+    monkeypatch: pytest.MonkeyPatch,
+    step: Step,
+    kind: type[GatewayError],
+    outcome: Outcome,
+    body: bytes,
+    text: str,
+) -> None:
+    source = SimpleNamespace(token=renewed)
+    gateway, engine, waits = scripted(monkeypatch, step, access_token=source)
+
+    with pytest.raises(kind, match=text) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert type(caught.value) is kind
+    assert caught.value.outcome is outcome
+    assert getattr(caught.value, "body", b"") == body
+    assert "CANARY" not in str(caught.value)
+    assert len(engine.requests) == (2 if kind is TokenRejectedError else 1)
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("status", "content_type", "outcome"),
+    [
+        (200, "application/json", APPLIED),
+        (200, "text/html", UNKNOWN),
+        (404, "application/json", REFUSED),
+    ],
+)
+async def test_a_deadline_in_a_body_does_not_forget_its_head(
+    monkeypatch: pytest.MonkeyPatch, status: int, content_type: str, outcome: Outcome
+) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"<"
+        pass_deadlines(gateway)
+        await asyncio.Event().wait()
+
+    reply = httpx.Response(status, headers={"Content-Type": content_type}, content=endless())
+    gateway, _, _ = scripted(monkeypatch, reply)
+
+    with pytest.raises(DeadlineExceededError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is outcome
+    assert [attempt.status for attempt in caught.value.attempts] == [status]
+
+
+async def test_a_foreign_transport_may_break_off_too() -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b""
+        raise ConnectionResetError("CANARY")
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(404, content=broken()))
+    async with GatewaySession("https://g.test", access_token="t", transport=transport) as gateway:
+        with pytest.raises(NotFoundError, match="404") as caught:
+            await CALLS["cancel_order"](gateway)
+
+    assert caught.value.outcome is REFUSED

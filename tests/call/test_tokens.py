@@ -85,19 +85,11 @@ async def _secret() -> SecretStr:
 async def test_every_kind_of_source_is_sent(
     monkeypatch: pytest.MonkeyPatch, given: Any, sent: str
 ) -> None:
-    """A token goes out as a bearer token, whatever it was given as."""
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=given)
 
     await CALLS["order_history"](gateway)
 
     assert sent_tokens(engine) == [sent]
-
-
-@pytest.mark.parametrize("given", [None, 7, b"bytes", object(), Same, ["token"]])
-def test_what_cannot_give_a_token_is_refused(given: Any) -> None:
-    """A session is not made with something that is no source of tokens."""
-    with pytest.raises(ConfigurationError, match=r"^access_token (must be a string|is a class)"):
-        GatewaySession("https://gateway.test", access_token=given)
 
 
 def giving(token: Any) -> Callable[[], Any]:
@@ -118,19 +110,13 @@ async def needing(required: str) -> str:
     [
         ("", "is empty"),
         ("CANARY\n", r"strip\(\) it"),
-        (" CANARY", r"strip\(\) it"),
-        ("CAN ARY", "has characters .*RFC 6750"),
-        ("CAN\nARY", "has characters"),
-        ("CANARY\x00", "has characters"),
-        ("CANÄRY", "has characters"),
-        ("=CANARY", "has characters"),
+        ("CAN\nARY", "has characters .*RFC 6750"),
         ("Bearer CANARY", "begins with the word Bearer.* give the token alone"),
     ],
 )
 async def test_what_no_bearer_token_can_be_is_refused(
     monkeypatch: pytest.MonkeyPatch, text: str, problem: str
 ) -> None:
-    """Such a text is refused when it is given and when a source returns it, and is not shown."""
     with pytest.raises(ConfigurationError, match=problem) as at_once:
         GatewaySession("https://gateway.test", access_token=SecretStr(text))
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=giving(text))
@@ -224,8 +210,6 @@ def upload(gateway: GatewaySession) -> Any:
 
 
 class After401(NamedTuple):
-    """What a call does whose token is refused, and what the next call is sent with."""
-
     source: Callable[[], Any]
     statuses: list[int]
     call: Call
@@ -266,7 +250,6 @@ AFTER_401: dict[str, After401] = {
 
 @pytest.mark.parametrize("case", AFTER_401.values(), ids=AFTER_401)
 async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: After401) -> None:
-    """It is renewed once where that helps; the error says what the attempts have done."""
     source = case.source()
     steps: list[Step] = [httpx.Response(code, json={"message": "no"}) for code in case.statuses]
     gateway, engine, waits = scripted(monkeypatch, *steps, OK, access_token=source)
@@ -279,6 +262,10 @@ async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: Af
         assert type(caught.value) is case.error
         assert [attempt.status for attempt in caught.value.attempts] == case.statuses
         assert caught.value.outcome is Outcome.REFUSED
+        assert caught.value.advice is (
+            Advice.FIX if case.error is ForbiddenError else Advice.LOG_IN
+        )
+        assert "error.payload.message" in str(caught.value) or case.error is AuthError
     if isinstance(source, Keeping):
         assert len(source.rejected) == int(case.next[-1])
 
@@ -286,22 +273,6 @@ async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: Af
 
     assert sent_tokens(engine) == [*case.tokens, case.next]
     assert len(waits) == case.statuses.count(503)
-
-
-async def test_the_error_of_a_rejected_token_has_the_words_of_the_gateway(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A TokenRejectedError is an UnauthorizedError and an AuthError in one."""
-    refusal = httpx.Response(401, json={"message": "no"})
-    gateway, _, _ = scripted(monkeypatch, refusal, access_token=Keeping())
-
-    with pytest.raises(TokenRejectedError) as caught:
-        await CREATE(gateway)
-
-    assert isinstance(caught.value, UnauthorizedError)
-    assert isinstance(caught.value, AuthError)
-    assert caught.value.payload is not None
-    assert caught.value.payload.message == "no"
 
 
 async def test_a_shared_source_hears_of_the_401_of_a_stream(

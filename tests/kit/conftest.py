@@ -15,8 +15,6 @@ ALONE: Final = tuple(
 
 @pytest.fixture
 def run_inside(pytester: pytest.Pytester) -> Run:
-    """Provide what runs a file of tests in this process, under plain pytest."""
-
     def run(tests: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(f"import asyncio, pytest\n{tests}")
         return pytester.runpytest_inprocess(*USUAL, *ALONE, *arguments)
@@ -26,8 +24,6 @@ def run_inside(pytester: pytest.Pytester) -> Run:
 
 @pytest.fixture
 def run_apart(pytester: pytest.Pytester) -> Run:
-    """Provide what runs a file of tests in a process of its own, as users do."""
-
     def run(tests: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(f"import asyncio, pytest\n{tests}")
         return pytester.runpytest_subprocess(*USUAL, *arguments, timeout=100)

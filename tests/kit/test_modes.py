@@ -89,7 +89,6 @@ def test_it(request):
 def test_every_process_of_xdist_has_a_server_of_its_own(
     run_apart: Run, pytester: pytest.Pytester
 ) -> None:
-    """Tests in several processes share no address, and those in one process share one."""
     tests = """
 @pytest.mark.parametrize("number", range(4))
 def test_address(gateway_server, gateway_tenant, worker_id, number, pytestconfig):
@@ -119,7 +118,6 @@ def test_it():
 
 
 def test_a_run_that_does_not_use_the_plugin_does_not_import_the_sdk(run_apart: Run) -> None:
-    """The plugin is loaded wherever the SDK is installed, and costs the import of one file."""
     tests = """
 def test_it(pytestconfig):
     import sys

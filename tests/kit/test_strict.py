@@ -50,54 +50,49 @@ def test_not_strict(balance):
 
 
 UNEXPECTED = {
-    "call": """
-def test_it(balance):
-    balance()
-""",
-    "fault": """
+    "call": (
+        "def test_it(balance): balance()",
+        [
+            "*spot_trading_available_balance was received and is not allowed here",
+            "*received in all:",
+            "*spot_trading_available_balance: 1, applied, status 200",
+        ],
+    ),
+    "fault": (
+        """
 @pytest.mark.gateway_fault("cancel_order", "status", 500, at=2)
-def test_it(gateway_sandbox):
-    pass
+def test_it(gateway_sandbox): pass
 """,
-    "fault of all": """
+        [
+            "*this fault never happened: status 500 at call 2 of cancel_order",
+            "*nothing was received",
+        ],
+    ),
+    "fault of all": (
+        """
 @pytest.mark.gateway_fault("*", "drop_before_read")
-def test_it(gateway_tenant):
-    pass
+def test_it(gateway_tenant): pass
 """,
-    "path": """
+        ["*this fault never happened: drop before read at call 1 of any operation"],
+    ),
+    "path and method": (
+        """
 def test_it(gateway_url):
     import httpx
-    assert httpx.get(gateway_url + "/customers/ada", trust_env=False).status_code == 404
+    for path in "/customers/ada", "/customer/1.0.0/create":
+        assert httpx.get(gateway_url + path, trust_env=False).is_client_error
 """,
-    "method": """
-def test_it(gateway_url):
-    import httpx
-    assert httpx.get(gateway_url + "/customer/1.0.0/create", trust_env=False).status_code == 405
-""",
-}
-MESSAGES = {
-    "call": [
-        "*spot_trading_available_balance was received and is not allowed here",
-        "*received in all:",
-        "*spot_trading_available_balance: 1, applied, status 200",
-    ],
-    "fault": [
-        "*this fault never happened: status 500 at call 2 of cancel_order",
-        "*nothing was received",
-    ],
-    "fault of all": ["*this fault never happened: drop before read at call 1 of any operation"],
-    "path": ["*GET of a path that is no operation"],
-    "method": ["*GET of a path that is no operation"],
+        ["*GET of a path that is no operation", "*GET of a path that is no operation"],
+    ),
 }
 
 
-@pytest.mark.parametrize("what", UNEXPECTED)
-def test_what_is_not_expected_fails(run_inside: Run, what: str) -> None:
-    """The failure comes at the end of the test, and names what it is about."""
-    ended = run_inside(STRICT + UNEXPECTED[what])
+@pytest.mark.parametrize(("tests", "lines"), UNEXPECTED.values(), ids=UNEXPECTED)
+def test_what_is_not_expected_fails(run_inside: Run, tests: str, lines: list[str]) -> None:
+    ended = run_inside(STRICT + tests)
 
     ended.assert_outcomes(passed=1, errors=1)
-    ended.stdout.fnmatch_lines(["*ERROR at teardown of test_it*", *MESSAGES[what]])
+    ended.stdout.fnmatch_lines(["*ERROR at teardown of test_it*", *lines])
     ended.stdout.no_fnmatch_line("*/customers/ada*")
 
 
@@ -122,7 +117,6 @@ def test_after_it(gateway_server):
 
 
 def test_a_test_that_failed_anyway_is_not_failed_twice(run_inside: Run) -> None:
-    """What did not happen because the test failed before is not of interest."""
     test = """
 @pytest.mark.gateway_fault("cancel_order", "cut_body")
 def test_it(gateway_sandbox):
@@ -189,12 +183,13 @@ class TestOfUnittest(unittest.TestCase):
         ('gateway_fault("*", "status", "500")', "status must be a whole number: '500'"),
         ('gateway_fault("*", "cut_body", rate="1")', "rate must be a number from 0 to 1"),
         ('gateway_fault("*", "cut_body", when=1)', "*unexpected keyword argument 'when'"),
+        ('gateway(session={"deadlin": 5})', "*has no argument 'deadlin': did you mean deadline?"),
     ],
 )
 def test_a_wrong_marker_is_an_error_that_names_the_test(
     run_inside: Run, marker: str, message: str
 ) -> None:
-    ended = run_inside(f"@pytest.mark.{marker}\ndef test_it(gateway_sandbox):\n    1 / 0")
+    ended = run_inside(f"@pytest.mark.{marker}\ndef test_it(gateway_session):\n    1 / 0")
 
     ended.assert_outcomes(errors=1)
     found = f"*UsageError: test_a_wrong_marker_*.py::test_it: {message.replace('[', '[[]')}"
@@ -203,7 +198,6 @@ def test_a_wrong_marker_is_an_error_that_names_the_test(
 
 @pytest.mark.parametrize("marker", ["gateway(strict=True)", 'gateway_fault("*", "cut_body")'])
 def test_a_marker_without_a_gateway_is_an_error(run_inside: Run, marker: str) -> None:
-    """A fault that can never happen is not passed over in silence; a whole file may be marked."""
     tests = f"""
 @pytest.mark.{marker}
 def test_it():

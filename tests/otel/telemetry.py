@@ -24,14 +24,6 @@ CANCELLING = "DELETE /wallet/1.0.0/{walletId}/orders/{orderId}"
 
 
 class Collector:
-    """Collects spans and metrics in memory.
-
-    Attributes:
-        traces: Makes spans.
-        meters: Takes metrics.
-        observer: An observer that uses both.
-    """
-
     def __init__(self, sampler: Sampler = DEFAULT_ON, *, propagate: bool = True) -> None:
         self._exporter = InMemorySpanExporter()
         self._reader = InMemoryMetricReader()
@@ -79,7 +71,6 @@ class Collector:
 
     @contextmanager
     def instrumented(self) -> Iterator[None]:
-        """Have the stock instrumentors of httpx and aiohttp beside."""
         http, aio = HTTPXClientInstrumentor(), AioHttpClientInstrumentor()
         http.instrument(tracer_provider=self.traces)
         aio.instrument(tracer_provider=self.traces)
@@ -107,7 +98,6 @@ def parent_of(span: ReadableSpan) -> int | None:
 
 
 def traceparent_of(span: ReadableSpan) -> str:
-    """Return how a request names a span as its parent."""
     return f"00-{trace_of(span):032x}-{id_of(span):016x}-{_place_of(span).trace_flags:02x}"
 
 

@@ -39,7 +39,6 @@ async def way(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """Collect with both instrumentors installed."""
     made = Collector()
     with made.instrumented():
         yield made
@@ -74,8 +73,6 @@ async def test_no_attempt_is_traced_twice(way: dict[str, Any], collector: Collec
 async def test_requests_of_the_token_source_are_traced(
     way: dict[str, Any], get: Any, collector: Collector
 ) -> None:
-    """They are no part of an attempt: the call is their parent."""
-
     async def token() -> str:
         await get(gateway.url)
         return "t"
@@ -92,8 +89,6 @@ async def test_requests_of_the_token_source_are_traced(
 async def test_requests_of_the_content_are_traced_as_those_of_the_caller(
     way: dict[str, Any], get: Any, collector: Collector
 ) -> None:
-    """A stream that fetches what it gives has the caller's span as the parent."""
-
     async def content() -> AsyncIterator[bytes]:
         for _ in range(2):
             await get(other.url)
@@ -138,7 +133,6 @@ async def test_baggage_is_never_sent(
 
 
 async def test_what_is_not_sampled_is_still_passed_on(way: dict[str, Any]) -> None:
-    """The gateway learns of the trace, and that nobody records it; nothing is recorded."""
     collector = Collector(ALWAYS_OFF)
     with collector.instrumented():
         async with calling(collector.observer, reply(503), reply(200), **way) as (gateway, sending):

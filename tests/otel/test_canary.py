@@ -68,7 +68,6 @@ def exported(collector: Collector) -> str:
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
 async def test_nothing_personal_is_exported(tmp_path: Path, answer: bytes) -> None:
-    """Every attribute, event, link, status, resource and metric, whatever the gateway answers."""
     collector = Collector()
     options = {
         "access_token": Source(),

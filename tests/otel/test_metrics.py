@@ -21,10 +21,6 @@ def points_of(points: list[HistogramDataPoint]) -> list[tuple[int, dict[str, Any
 
 
 async def test_calls_and_attempts_are_counted_apart() -> None:
-    """A call that was repeated counts once; its attempts count by status.
-
-    A cancelled one takes its time too, and has neither status nor error.
-    """
     collector = Collector()
     replies = reply(503), reply(200), reply(404)
     async with calling(collector.observer, *replies) as (gateway, sending):

@@ -34,7 +34,6 @@ def test_the_fields_are_those_of_the_propagator(flags: int, state: TraceState) -
 
 
 def test_a_message_continues_the_trace_of_its_sender() -> None:
-    """What is injected here and extracted there is one trace, without baggage; then it is over."""
     collector = Collector()
     with collector.tracer.start_as_current_span("sender"):
         token = context.attach(baggage.set_baggage("person", "Ada"))

@@ -37,7 +37,6 @@ def run_of(collector: Collector) -> ReadableSpan:
 async def test_the_calls_of_a_small_run_are_its_children(
     monkeypatch: pytest.MonkeyPatch, collector: Collector
 ) -> None:
-    """The run is a child of the caller's span, and does not become current there."""
     gateway = session(monkeypatch, collector)
 
     async def call(item: int) -> None:
@@ -65,7 +64,6 @@ async def test_the_calls_of_a_small_run_are_its_children(
 async def test_the_calls_of_a_large_run_are_traces_of_their_own(
     monkeypatch: pytest.MonkeyPatch, collector: Collector
 ) -> None:
-    """From the thousandth item on, each call is a root that is linked to the run."""
     gateway = session(monkeypatch, collector)
 
     async def call(_: int) -> None:
@@ -150,8 +148,6 @@ async def test_a_run_has_failed_if_it_raises(collector: Collector, way: str) -> 
 
 
 async def test_a_run_within_an_item_of_a_large_run_is_linked_to_it(collector: Collector) -> None:
-    """As a call there: it is a trace of its own, which leads back."""
-
     async def nothing(_: int) -> None:
         pass
 

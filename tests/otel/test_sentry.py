@@ -11,7 +11,7 @@ from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
 from gateway_sdk import GatewaySession, NotFoundError
-from gateway_sdk._everywhere import makers
+from gateway_sdk._python import makers
 from gateway_sdk.sentry import GatewayIntegration
 from tests.support.secrecy import CANARY
 
@@ -49,7 +49,6 @@ def _sentry() -> Iterator[None]:
 
 
 async def cancel(*statuses: int) -> None:
-    """Cancel an order in a transaction, and capture the error."""
     replies = iter(statuses)
     async with GatewaySession(
         "https://gateway.test", access_token="t", tenant_id="acme", sleep=AsyncMock(),
@@ -86,7 +85,6 @@ async def test_a_call_that_succeeds_is_no_error() -> None:
 
 
 async def test_no_frame_of_the_sdk_shows_its_variables() -> None:
-    """Those of the caller's own frames are Sentry's matter."""
     await cancel(404)
 
     frames = sent[0]["exception"]["values"][0]["stacktrace"]["frames"]

@@ -24,17 +24,11 @@ from tests.otel.telemetry import (
     trace_of,
     traceparent_of,
 )
-from tests.support.calls import CALLS, pass_deadlines
-
-
-class Renewing:
-    async def token(self, rejected: object = None) -> str:
-        return "first" if rejected is None else "second"
+from tests.support.calls import CALLS, Renewing, pass_deadlines
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """Collect with both instrumentors installed."""
     made = Collector()
     with made.instrumented():
         yield made
@@ -48,12 +42,10 @@ FINE = StatusCode.UNSET, None, None
 
 
 def failed(error: str | None) -> tuple[StatusCode, str | None, Any]:
-    """Return how a span ends with an error; None is none."""
     return FINE if error is None else (StatusCode.ERROR, None, error)
 
 
 async def test_a_call_and_its_attempt(collector: Collector) -> None:
-    """One INTERNAL span with one CLIENT span in it, and nothing else, with no address filled in."""
     async with calling(collector.observer) as (gateway, sending):
         await sending.wallet.cancel_order("w-1", "o-1")
 
@@ -89,7 +81,6 @@ async def test_a_call_and_its_attempt(collector: Collector) -> None:
 
 
 async def test_errors_that_a_retry_mended_are_not_those_of_the_call(collector: Collector) -> None:
-    """Each attempt has its own span and its own status; the call has an event for each retry."""
     replies = reply(503), reply(401), reply(200)
     options = {"access_token": Renewing(), "retry": RetryPolicy(jitter=0.0), "sleep": AsyncMock()}
     async with calling(collector.observer, *replies, **options) as (gateway, sending):
@@ -112,8 +103,6 @@ async def test_errors_that_a_retry_mended_are_not_those_of_the_call(collector: C
 
 
 class Ending(NamedTuple):
-    """How a call fails, and what its spans say."""
-
     error: str | None  # of the call; None if its caller gave up
     attempts: list[str | None]  # their errors
     outcome: str
@@ -123,7 +112,7 @@ class Ending(NamedTuple):
 
 
 ENDINGS: dict[str, Ending] = {
-    "404": Ending("NotFoundError", ["404"], "REFUSED", [reply(404)]),
+    "400": Ending("InvalidRequestError", ["400"], "REFUSED", [reply(400)]),
     "500": Ending("ServerError", ["500"] * 3, "UNKNOWN", [reply(500)]),
     "401": Ending("TokenRejectedError", ["401"] * 2, "REFUSED", [reply(401)]),
     "no JSON": Ending(
@@ -158,7 +147,6 @@ ENDINGS: dict[str, Ending] = {
 async def interfere(
     way: str, gateway: Gateway, session: GatewaySession, call: asyncio.Task[Any]
 ) -> None:
-    """End a call under way, as the table says."""
     if way in ("cancel", "end", "close"):
         await gateway.taken.wait()
     if way in ("cancel", "wait"):
@@ -171,7 +159,6 @@ async def interfere(
 
 @pytest.mark.parametrize("name", ENDINGS)
 async def test_a_call_that_fails(collector: Collector, name: str) -> None:
-    """The class of the error and nothing of its text, and no event of an exception."""
     ending = ENDINGS[name]
     waiting = asyncio.Event()
 
@@ -204,8 +191,6 @@ async def test_a_call_that_fails(collector: Collector, name: str) -> None:
 
 
 async def test_two_tasks_share_a_session(collector: Collector) -> None:
-    """Each call belongs to the span of its own task, which is current again afterwards."""
-
     async def task(name: str) -> None:
         with collector.tracer.start_as_current_span(name) as mine:
             await CALLS["order_history"](sending)

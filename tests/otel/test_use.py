@@ -42,25 +42,6 @@ def said_by(code: str) -> str:
     return done.stdout
 
 
-def test_without_the_extra_it_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['opentelemetry'] = None\n"
-        "from gateway_sdk import MissingExtraError\n"
-        "try:\n    import gateway_sdk.otel\n"
-        "except MissingExtraError as error:\n    print(error)\n"
-    )
-
-    assert "pip install 'gateway-sdk[otel]'" in said_by(code)
-
-
-def test_the_package_itself_does_not_load_it() -> None:
-    code = (
-        "import sys, gateway_sdk; gateway_sdk.GatewaySession; print('opentelemetry' in sys.modules)"
-    )
-
-    assert said_by(code) == "False\n"
-
-
 LATER = """
 import asyncio
 from opentelemetry.metrics import set_meter_provider
@@ -94,8 +75,6 @@ def test_metrics_begin_when_the_global_provider_is_set() -> None:
 
 
 class Breaking(SpanProcessor):
-    """Fails at the start of spans of a kind, or at the end of each."""
-
     def __init__(self, starting: SpanKind | None = None) -> None:
         self._starting = starting
 
@@ -112,7 +91,6 @@ class Breaking(SpanProcessor):
 async def test_a_provider_that_fails_changes_no_call(
     caplog: pytest.LogCaptureFixture, kind: SpanKind, spans: int
 ) -> None:
-    """It is logged, and what can be recorded is recorded."""
     collector = Collector()
     collector.traces.add_span_processor(Breaking(kind))
     async with calling(collector.observer) as (gateway, sending):
@@ -147,7 +125,6 @@ async def test_without_instrumentors_nothing_is_suppressed(
 
 
 async def test_a_call_that_is_closed_in_another_context() -> None:
-    """A coroutine that is thrown away ends its spans, and disturbs no context."""
     collector = Collector()
     async with calling(collector.observer) as (gateway, sending):
         gateway.silent = True
@@ -201,7 +178,6 @@ async def test_an_attempt_whose_end_is_not_told_ends_with_its_call(hook: str) ->
 
 
 async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have the name of another one, its own method and path; a template is that of all."""
     collector = Collector()
     scripted(monkeypatch, httpx.Response(200, json={}))  # replaces the transport of every session
     url = "https://gateway.test/behind"

@@ -2,12 +2,11 @@
 
 import asyncio
 import copy
-import errno
 import os
 import pickle
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +38,6 @@ Call = Callable[[GatewaySession], Awaitable[Any]]
 
 
 class Counting(httpx.AsyncBaseTransport):
-    """Counts the requests that reach it, and answers them."""
-
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []
 
@@ -122,30 +119,21 @@ def _send(operation: Any, **given: Any) -> Call:
     return lambda gateway: gateway.send(operation, **given)
 
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
 ARGUMENTS: list[tuple[str, Call, str]] = [
-    # models
+    # models; tests/models/test_arguments.py has all that is wrong with one
     ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
     (
         "create: another model",
         lambda gateway: gateway.customer.create_customer(PersonData(email=CANARY)),  # type: ignore[call-overload]
         "CreateRequest",
     ),
-    ("create: misspelt", _create(custmerType=CANARY), "custmerType"),
     ("create: misspelt deep", _create(person={"lastName": {"nam": CANARY}}), "lastName.nam"),
-    ("create: wrong type", _create(customerType=4711), "customerType"),
-    ("create: text for bool", _create(isB2B="yes"), "isB2B"),
-    ("create: bool for int", _create(sharePercentage=True), "sharePercentage"),
-    ("create: null", _create(person=None), "person"),
     ("create: the mask", _create(person={"password": "**********"}), "person.password"),
-    ("create: date", _create(person={"dateOfBirth": date(1815, 12, 10)}), "person.dateOfBirth"),
     ("create: key of no text", lambda g: g.customer.create_customer({1: CANARY}), "1"),  # type: ignore[dict-item]
     ("create: open NaN", _document(float("nan")), "verificationResponse"),
     ("create: open and endless", _endless(_document), "verificationResponse"),
     ("create: open and huge", _document(10**5000), "body"),
     ("create: lone surrogate", _create(customerType="\ud800" + CANARY), "body"),
-    ("create: surrogate for a name", _create(**{"\ud800": CANARY}), "string"),
     ("revise: one entry", _revise({"key": "a", "value": "b"}), "revisions is one entry"),
     ("revise: nothing", _revise({}), "revisions is empty"),
     ("revise: None", _revise(None), "revisions must be"),
@@ -154,21 +142,9 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("revise: pairs", _revise([("a", CANARY)]), "Revision"),
     ("revise: one entry", _revise(Revision(key="a", value=CANARY)), "Revision"),
     ("revise: number value", _revise({"a": 4711}), "value"),
-    ("revise: number key", _revise({1: CANARY}), "key"),
-    ("revise: lacks value", _revise([{"key": CANARY}]), "value"),
     # plain arguments
-    ("page: text", lambda gateway: gateway.wallet.order_history("x", 1), "page"),  # type: ignore[call-overload]
-    ("page: True", lambda gateway: gateway.wallet.order_history(True, 1), "page"),  # noqa: FBT003
     ("take: text", lambda gateway: gateway.wallet.order_history(1, "x"), "take"),  # type: ignore[call-overload]
     ("page: endless", lambda gateway: gateway.wallet.order_history(10**5000, 1), "body"),
-    ("base: None", _series(None, "USD", "a", "b"), "base"),
-    ("symbols: none", _series("EUR", [], "a", "b"), "symbols is empty"),
-    ("symbols: numbers", _series("EUR", [1], "a", "b"), "symbols must hold strings"),
-    ("symbols: empty code", _series("EUR", ["USD", ""], "a", "b"), "symbols must hold strings"),
-    ("symbols: comma", _series("EUR", ["USD,GBP"], "a", "b"), "symbols must hold strings"),
-    ("symbols: None", _series("EUR", None, "a", "b"), "symbols"),
-    ("start: datetime", _series("EUR", "USD", NOW, "b"), "start_date is a datetime"),
-    ("end: datetime", _series("EUR", "USD", "a", NOW), "end_date is a datetime"),
     ("start: number", _series("EUR", "USD", 20260101, "b"), "start_date"),
     # content
     ("content: None to 8", lambda g: g.aml.change_document_status("d", None), "content is missing"),  # type: ignore[call-overload]
@@ -220,7 +196,6 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
 async def test_wrong_argument(
     call: Call, message: str, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """A wrong argument is refused by name before anything is sent, without any value of it."""
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         await call(gateway)
 
@@ -232,19 +207,17 @@ async def test_wrong_argument(
     assert len(str(caught.value)) < 2500
 
 
-@pytest.mark.parametrize("revisions", [[Revision.model_construct(key=CANARY, value=4711)]])  # type: ignore[arg-type]
-async def test_model_made_past_validation(
-    revisions: Any, gateway: GatewaySession, transport: Counting
-) -> None:
+async def test_model_made_past_validation(gateway: GatewaySession, transport: Counting) -> None:
     """A model that was made without validation is refused as a wrong argument, unprinted.
 
     Models of texts are written in a faster way, which looks at each value.
     """
     forged = CreateRequest.model_construct(customer_type=[CANARY])  # type: ignore[arg-type]
+    revision = Revision.model_construct(key=CANARY, value=4711)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError) as created:
         await gateway.customer.create_customer(forged)
     with pytest.raises(InvalidArgumentError) as revised:
-        await gateway.customer.revise_customer("c", revisions)
+        await gateway.customer.revise_customer("c", [revision])
     series: Any = {"base": "EUR", "symbols": "USD", "start_date": "2026-01-01", "end_date": 4711}
     texts = ExchangeRateSeriesRequest.model_construct(**series)
     with pytest.raises(InvalidArgumentError):
@@ -255,7 +228,6 @@ async def test_model_made_past_validation(
 
 
 async def test_message_of_many_problems_is_short(gateway: GatewaySession) -> None:
-    """A request with thousands of wrong fields is refused with some of them, not a megabyte."""
     wrong = {"notifications": [{"isEnabled": "yes"}] * 5000}
 
     with pytest.raises(InvalidArgumentError, match=r"notifications\.0\.isEnabled") as caught:
@@ -264,35 +236,7 @@ async def test_message_of_many_problems_is_short(gateway: GatewaySession) -> Non
     assert len(str(caught.value)) < 2500
 
 
-async def test_missing_tenant_is_named_before_sending(transport: Counting) -> None:
-    """Creating a customer without a tenant is refused, with where to give it."""
-    with pytest.raises(InvalidArgumentError, match=r"tenant_id is missing: give it to the session"):
-        await session(transport=transport).customer.create_customer({})
-
-    assert transport.requests == []
-
-
-async def test_unreadable_file(
-    gateway: GatewaySession, transport: Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file that may not be read is refused without its name."""
-
-    def refuse(path: Path, _: str) -> None:  # what root, who runs the tests, never meets
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-
-    path = tmp_path / CANARY
-    path.write_bytes(b"x")
-    monkeypatch.setattr(Path, "open", refuse)
-
-    with pytest.raises(InvalidArgumentError, match="unreadable file: Permission denied") as caught:
-        await gateway.aml.upload_document(path)
-
-    assert CANARY not in texts_of(caught.value)
-    assert transport.requests == []
-
-
 async def test_stream_of_no_bytes() -> None:
-    """A stream of anything but bytes is refused when it turns out, without what it yielded."""
     reading = httpx.MockTransport(lambda _: httpx.Response(200))
     with pytest.raises(UploadFailedError, match="not of bytes") as caught:
         await session(transport=reading).aml.upload_document(_no_bytes())
@@ -312,7 +256,6 @@ REFUSED_SEGMENTS: list[Any] = [
 async def test_segment_that_cannot_be_one(
     value: Any, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """What cannot be one path segment is refused by the name of the argument."""
     for name, call in _path(value).items():
         with pytest.raises(InvalidArgumentError, match=name.split()[0]) as caught:
             await call(gateway)
@@ -322,7 +265,6 @@ async def test_segment_that_cannot_be_one(
 
 
 async def test_no_text_reaches_another_path() -> None:
-    """Over a socket, any text is refused or is exactly that one segment of exactly that path."""
     targets: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -368,7 +310,6 @@ async def test_no_text_reaches_another_path() -> None:
 async def test_closed_session(
     name: str, was_used: bool, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """A closed session, and any view of it, refuses every call."""
     view = gateway.with_options(tenant_id="other")
     if was_used:
         await gateway.country_data.list_countries()
@@ -379,7 +320,7 @@ async def test_closed_session(
         with pytest.raises(SessionStateError, match="the session is closed") as caught:
             await CALLS[name](closed)
         assert caught.value.operation == name
-        assert caught.value.outcome is Outcome.NOT_SENT
+        assert (caught.value.outcome, caught.value.advice) == (Outcome.NOT_SENT, Advice.REPEAT)
 
     with pytest.raises(SessionStateError, match="the session is closed"):
         await gateway.__aenter__()
@@ -387,7 +328,6 @@ async def test_closed_session(
 
 
 def test_another_event_loop(gateway: GatewaySession, transport: Counting) -> None:
-    """A session that was opened in one event loop refuses to be used or closed in another."""
     asyncio.run(_list(gateway))
 
     for use in (_list, GatewaySession.aclose):
@@ -404,7 +344,6 @@ async def _list(gateway: GatewaySession) -> None:
 async def test_forks_are_counted(
     gateway: GatewaySession, transport: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the system tells of them: a session that was opened before one is refused."""
     await _list(gateway)
     monkeypatch.setattr(shared_state._Forks, "count", shared_state._Forks.count)
     shared_state._Forks.add()
@@ -449,7 +388,6 @@ def test_after_a_fork(gateway: GatewaySession, transport: Counting) -> None:
 
 @pytest.mark.parametrize("copying", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_session_is_not_copied(copying: Callable[[object], object]) -> None:
-    """A session and a view hold connections and credentials: neither leaves the process."""
     for made in (session(), session().with_options(tenant_id="a")):
         with pytest.raises(TypeError, match="cannot be pickled"):
             copying(made)

@@ -18,26 +18,17 @@ DRAIN = 60.0
 
 
 class Recording(httpx.AsyncBaseTransport):
-    """A transport that never answers, takes a while to close, and counts how often that is.
-
-    Attributes:
-        taken: Set when a request is there.
-        closed: How often it was closed to the end.
-    """
-
     def __init__(self, failure: Exception | None = None) -> None:
         self.taken = asyncio.Event()
         self.closed = 0
         self._failure = failure
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Wait until the call is cut."""
         self.taken.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     async def aclose(self) -> None:
-        """Take a few turns of the event loop."""
         for _ in range(3):
             await asyncio.sleep(0)
         self.closed += 1
@@ -55,7 +46,6 @@ def session(transport: httpx.AsyncBaseTransport) -> GatewaySession:
 async def call_under_way(
     failure: Exception | None = None,
 ) -> AsyncIterator[tuple[GatewaySession, Recording, asyncio.Task[Any]]]:
-    """Provide a session with a call that never ends by itself; afterwards nothing may be left."""
     gc.freeze()  # only objects that are made from here on are checked
     loop, noise = asyncio.get_running_loop(), list[object]()
     loop.set_exception_handler(lambda _, context: noise.append(context))
@@ -76,13 +66,11 @@ async def call_under_way(
 
 
 async def turns(number: int) -> None:
-    """Let the event loop run so many times."""
     for _ in range(number):
         await asyncio.sleep(0)
 
 
 async def cancelled(task: asyncio.Task[None]) -> bool:
-    """Cancel a task, and tell whether it ended like that."""
     task.cancel()
     await asyncio.wait([task])
     return task.cancelled()
@@ -90,7 +78,6 @@ async def cancelled(task: asyncio.Task[None]) -> bool:
 
 @in_virtual_time
 async def test_a_second_closer_does_not_see_the_cancellation_of_the_first() -> None:
-    """The drain goes on for the one that still waits."""
     async with call_under_way() as (gateway, _, call):
         closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
         await turns(2)
@@ -103,7 +90,6 @@ async def test_a_second_closer_does_not_see_the_cancellation_of_the_first() -> N
 @pytest.mark.parametrize("together", [True, False])
 @in_virtual_time
 async def test_when_all_closers_are_cancelled_the_transport_is_closed(together: bool) -> None:
-    """Calls under way are cut at once, and every closer ends as cancelled."""
     async with call_under_way() as (gateway, transport, _):
         closers = [asyncio.create_task(gateway.aclose()) for _ in range(3)]
         await turns(2)
@@ -120,7 +106,6 @@ async def test_when_all_closers_are_cancelled_the_transport_is_closed(together: 
 @pytest.mark.parametrize("after", range(12))
 @in_virtual_time
 async def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, times: int) -> None:
-    """Once or twice, and wherever it stands: the transport is closed once and nothing is left."""
     async with call_under_way() as (gateway, _, _):
         closer = asyncio.create_task(gateway.aclose())
         await turns(1)
@@ -152,7 +137,6 @@ async def test_a_second_cancellation_ends_the_wait_and_not_the_closing() -> None
 @pytest.mark.parametrize("after", range(6))
 @in_virtual_time
 async def test_leaving_the_context_under_cancellation_closes(after: int) -> None:
-    """`async with` that is cancelled in its body, and again while it closes, leaves nothing."""
     async with call_under_way() as (gateway, _, _):
 
         async def use() -> None:
@@ -192,7 +176,6 @@ def test_the_end_of_the_event_loop_closes_too(after: int) -> None:
 @pytest.mark.parametrize("cancel", [False, True])
 @in_virtual_time
 async def test_a_transport_that_fails_to_close_is_told_once(cancel: bool) -> None:
-    """Its error goes to those who wait; a cancelled closer stays cancelled, later ones return."""
     async with call_under_way(OSError("the user's own")) as (gateway, _, _):
         closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
         await turns(2)
@@ -206,7 +189,6 @@ async def test_a_transport_that_fails_to_close_is_told_once(cancel: bool) -> Non
 
 @pytest.mark.parametrize("opened", [True, False])
 async def test_closing_at_once_is_free(opened: bool) -> None:
-    """A session without calls closes without waiting, whether it was opened or not."""
     gateway = GatewaySession("https://gateway.test", access_token="token")
     if opened:
         await gateway.__aenter__()

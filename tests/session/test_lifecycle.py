@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import ssl
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -29,14 +30,11 @@ from tests.support.scripted import scripted
 
 
 class Gates:
-    """A server that says when a request arrived and answers when it may."""
-
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
         self.may_answer = asyncio.Event()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer every request of a connection once that is allowed."""
         while True:
             await read_request(reader)
             self.arrived.set()
@@ -49,7 +47,6 @@ def session(url: str, **options: object) -> GatewaySession:
 
 
 async def test_a_view_does_not_close_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view can be used with `async with` and leaves the session open."""
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
 
     async with gateway.with_options(tenant_id="other") as view:
@@ -66,7 +63,6 @@ async def test_a_view_does_not_close_its_session(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_closing_waits_for_calls_under_way() -> None:
-    """A call that is under way when the session is closed still gets its reply."""
     server = Gates()
     async with raw_server(server.handle) as url:
         gateway = session(url)
@@ -84,7 +80,6 @@ async def test_closing_waits_for_calls_under_way() -> None:
 
 
 async def test_a_deadline_during_the_closing_is_a_deadline() -> None:
-    """A call whose own time is up while the session drains is not blamed on the closing."""
     server = Gates()
     async with raw_server(server.handle) as url:
         gateway = session(url, drain=60)
@@ -129,8 +124,6 @@ async def test_closing_is_bounded_even_if_a_call_does_not_listen(
 async def test_a_subclass_keeps_its_own_attributes_in_a_view(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A view of a subclass is of that subclass, with what its instances carry."""
-
     class TeamSession(GatewaySession):
         team = "none"
 
@@ -144,8 +137,6 @@ async def test_a_subclass_keeps_its_own_attributes_in_a_view(
 
 
 async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source that never returns is cut by the deadline; nothing was sent."""
-
     async def never() -> str:
         await asyncio.Event().wait()
         raise AssertionError
@@ -163,7 +154,6 @@ async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
-    """Cancelling the caller raises CancelledError, frees the slot, and disturbs nobody."""
     server = Gates()
     async with raw_server(server.handle) as url, session(url, max_connections=2) as gateway:
         calls = [
@@ -208,6 +198,18 @@ async def test_authorities_are_loaded_once_beside_the_event_loop(
     assert threads[0] is not threading.main_thread()
 
 
+async def test_models_are_built_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By `async with`; the next session finds them."""
+    (tmp_path / "built_late.py").write_text("import threading\nTHREAD = threading.get_ident()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("gateway_sdk.session._LATE", "built_late")
+    for _ in range(2):
+        async with session("http://127.0.0.1"):
+            assert threading.get_ident() != sys.modules["built_late"].THREAD
+
+
 async def test_a_deadline_holds_while_authorities_are_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -247,7 +249,6 @@ async def test_each_first_call_gets_its_own_error_of_the_authorities(tmp_path: P
 
 
 async def test_authorities_from_a_folder_a_file_or_a_context(tmp_path: Path) -> None:
-    """Each form of `verify` opens a session."""
     import certifi  # noqa: PLC0415 - comes with httpx
 
     for verify in (True, tmp_path, certifi.where(), ssl.create_default_context()):

@@ -35,7 +35,6 @@ def replying(*pages: Any) -> tuple[GatewaySession, list[int]]:
     ],
 )
 async def test_pages_end_at_an_empty_one(make: Callable[[list[int]], Any], end: Any) -> None:
-    """A list, an object with one list, or no content: each shape has its empty page."""
     session, asked = replying(make([1, 2]), make([3]), end)
 
     async with session as gateway:
@@ -46,7 +45,6 @@ async def test_pages_end_at_an_empty_one(make: Callable[[list[int]], Any], end: 
 
 
 async def test_first_page_may_be_another() -> None:
-    """Some gateways count from 0."""
     session, asked = replying([1], [])
 
     async with session as gateway:
@@ -65,7 +63,6 @@ async def test_first_page_may_be_another() -> None:
     ],
 )
 async def test_end_that_cannot_be_told_is_an_error(pages: list[Any], words: str) -> None:
-    """Neither is the history cut short in silence, nor asked for without end."""
     session, _ = replying(*pages)
 
     async with session as gateway:
@@ -79,7 +76,6 @@ async def test_end_that_cannot_be_told_is_an_error(pages: list[Any], words: str)
 
 
 async def test_arguments_are_checked_before_anything_is_sent() -> None:
-    """As those of a single page."""
     session, asked = replying()
 
     async with session as gateway:
@@ -90,7 +86,6 @@ async def test_arguments_are_checked_before_anything_is_sent() -> None:
 
 
 async def test_pages_of_the_sandbox_are_all_orders() -> None:
-    """Against what the interface says, each order comes once."""
     sandbox = Sandbox()
     async with GatewaySession(
         "http://localhost",

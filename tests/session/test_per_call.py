@@ -78,7 +78,6 @@ ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {  # of what a new sandbox has
 
 
 def shape_of(value: Any) -> Any:
-    """Return the names and types of a reply; of a list, those of its first item."""
     if isinstance(value, dict):
         return {name: shape_of(item) for name, item in value.items()}
     return [shape_of(value[0])] if isinstance(value, list) else type(value).__name__
@@ -86,7 +85,6 @@ def shape_of(value: Any) -> Any:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any]) -> None:
-    """A reader of a docstring sees what a first try brings."""
     gateway = gateway_of(Sandbox())
     method = method_of(gateway, operation)
     shown = re.findall(r"```json\n(.*?)```", inspect.getdoc(method) or "", re.DOTALL)
@@ -101,7 +99,6 @@ async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any])
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
-    """Each docstring is complete: nobody has to guess from another one."""
     text = inspect.getdoc(method_of(gateway_of(Sandbox()), operation)) or ""
     raises = text.partition("Raises:")[2]
     wanted = set(OF_EVERY_CALL)
@@ -120,7 +117,6 @@ class Page(BaseModel):
 
 
 async def test_a_reply_is_read_into_a_type() -> None:
-    """The ten operations whose replies are open take the user's own type."""
     gateway = gateway_of(Sandbox())
 
     page = await gateway.wallet.order_history(page=1, take=2, into=Page)
@@ -134,7 +130,6 @@ async def test_a_reply_is_read_into_a_type() -> None:
 
 @respx.mock
 async def test_headers_of_one_call() -> None:
-    """They are merged with the session's, and the next call has the session's only."""
     route = respx.get(url__regex=".*").mock(return_value=httpx.Response(200, json={}))
     gateway = GatewaySession(
         "https://g.test",
@@ -154,7 +149,6 @@ async def test_headers_of_one_call() -> None:
 
 
 async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
-    """It replaces the session's for this call; None is no limit."""
     gateway = gateway_of(gateway_sandbox).with_options(deadline=1e-6)
 
     with pytest.raises(DeadlineExceededError):
@@ -174,7 +168,6 @@ async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
     ],
 )
 async def test_wrong_options_of_a_call(given: dict[str, Any], message: str) -> None:
-    """They are wrong arguments of the call, which nothing was sent for."""
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         await gateway_of(Sandbox()).country_data.list_countries(**given)
 
@@ -182,7 +175,6 @@ async def test_wrong_options_of_a_call(given: dict[str, Any], message: str) -> N
 
 
 async def test_an_operation_of_the_user_may_have_placeholders_of_its_own() -> None:
-    """`send` takes it, and names the placeholder if its value cannot be sent."""
     own = dataclasses.replace(operations.CANCEL_ORDER, name="own", path="/own/{thing}")
     transport = httpx.MockTransport(lambda request: httpx.Response(200, text=request.url.path))
 
@@ -207,7 +199,6 @@ async def test_an_operation_of_the_user_may_have_placeholders_of_its_own() -> No
 async def test_an_operation_of_the_user_may_have_a_reply_of_its_own(
     kind: Any, body: bytes, value: Any
 ) -> None:
-    """It is read as with `into`; what does not fit is an unexpected reply."""
     own = dataclasses.replace(operations.CANCEL_ORDER, name="own", path="/own", reply=kind)
     transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body))
 

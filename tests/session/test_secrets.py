@@ -37,7 +37,6 @@ from tests.support.secret_calls import (
 
 
 def reply(status: int, body: str = f'{{"{THEIRS}":"{THEIRS}"}}', **headers: str) -> Handler:
-    """Answer every request with a status, and canaries of the gateway's own."""
     given = {"Content-Type": "application/json", "X-Echo": THEIRS, **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     text = f"HTTP/1.1 {status} {THEIRS}\r\nContent-Length: {len(body)}\r\n{head}\r\n{body}"
@@ -45,8 +44,6 @@ def reply(status: int, body: str = f'{{"{THEIRS}":"{THEIRS}"}}', **headers: str)
 
 
 def saying(text: bytes) -> Handler:
-    """Answer every request with these bytes, and hang up."""
-
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(text)
@@ -56,12 +53,6 @@ def saying(text: bytes) -> Handler:
 
 
 class Silence:
-    """Takes what comes, and never answers.
-
-    Attributes:
-        arrived: Set as soon as something came.
-    """
-
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
 
@@ -108,7 +99,6 @@ WAYS: dict[str, tuple[Handler | None, set[str]]] = {
 
 @pytest.fixture
 def document(tmp_path: Path) -> Path:
-    """A file with a secret name and secret content."""
     path = tmp_path / CANARY
     path.write_text(CANARY)
     return path
@@ -117,7 +107,6 @@ def document(tmp_path: Path) -> Path:
 async def result_of(
     way: str, call: Coroutine[Any, Any, Any], gateway: GatewaySession, silence: Silence
 ) -> Any:
-    """Make a call, interfere as the way to fail wants it, and return its result or its error."""
     task = asyncio.create_task(call)
     if way in ("deadline", "closed", "cancelled"):
         await silence.arrived.wait()
@@ -136,7 +125,6 @@ async def result_of(
 async def test_no_text_shows_a_secret(
     caplog: pytest.LogCaptureFixture, document: Path, call: Call, way: str
 ) -> None:
-    """Errors, their causes and pickles, what observers hear, all logs, all reprs: no canary."""
     observer, silence = Listener(), Silence()
     handler, kinds = WAYS[way]
     async with (
@@ -179,14 +167,12 @@ ELSEWHERE: Final = {  # the tests of bad input, of bulk runs, uploads, logins an
 
 
 def test_the_table_has_every_error_of_a_call() -> None:
-    """A new class of error is looked at for secrets, or said to be looked at elsewhere."""
     kinds = {name for name, kind in vars(errors).items() if _is_of_a_call(kind) and name[0] != "_"}
 
     assert kinds <= ELSEWHERE | {name for _, names in WAYS.values() for name in names}
 
 
 def _is_of_a_call(kind: object) -> bool:
-    """Tell whether something is an error of a call, and not of the source of its token."""
     if not isinstance(kind, type) or not issubclass(kind, GatewayError) or kind is GatewayError:
         return False
     return kind is errors.TokenRejectedError or not issubclass(kind, errors.AuthError)
@@ -235,7 +221,6 @@ REFUSALS = {
 async def test_no_text_shows_the_password_of_a_proxy(
     caplog: pytest.LogCaptureFixture, answer: bytes, base_url: str
 ) -> None:
-    """Neither in clear nor as it is sent: in no error, no log, no repr."""
     proxy = Proxy(1, answer)
     async with everything_logged(caplog) as records, serving(proxy.handle) as port:
         gateway = session(
@@ -259,7 +244,6 @@ async def test_no_text_shows_the_password_of_a_proxy(
 
 
 def test_no_text_of_options_names_the_tenant() -> None:
-    """The options of a view show neither who it works for nor with what."""
     gateway = session("https://gateway.test")
 
     for shown in (gateway._caller.options, gateway.with_options(timeout=1.0)._caller.options):
@@ -276,7 +260,6 @@ OUT_OF_HEADERS = {*range(32), *range(0x7F, 0x80)} - {ord("\t")}  # RFC 9110, 5.5
 
 
 def refusal_of(gateway: GatewaySession, **options: Any) -> str:
-    """Return all that the error of a view shows; nothing if there is none."""
     try:
         gateway.with_options(**options)
     except ConfigurationError as error:
@@ -285,7 +268,6 @@ def refusal_of(gateway: GatewaySession, **options: Any) -> str:
 
 
 async def test_no_text_in_a_header_makes_another_one() -> None:
-    """Over a socket, any text is refused unshown, or is exactly that value of that header."""
     heads: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,9 +1,14 @@
-"""Wrong settings: a ConfigurationError that names the setting, when the session is made."""
+"""Settings of sessions and views; a wrong one is named when the session is made."""
 
 import os
+import pickle
+import ssl
+import time
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -11,13 +16,27 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import ConfigurationError, GatewaySession, RateLimit, RetryBudget, RetryPolicy
-from gateway_sdk._settings import EnvironmentSettings
+from gateway_sdk import (
+    ConfigurationError,
+    GatewaySession,
+    GatewayTransport,
+    Observer,
+    RateLimit,
+    RetryBudget,
+    RetryPolicy,
+)
+from gateway_sdk._call.options import OPTIONS, ViewSettings
+from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings, SessionSettings
+from gateway_sdk._transport.public import CONNECTION
 from tests.support.secrecy import CANARY, texts_of
 
 
 def session(base_url: Any = "https://gateway.test", **settings: Any) -> GatewaySession:
     return GatewaySession(base_url, **{"access_token": CANARY, **settings})
+
+
+def from_env(**settings: Any) -> GatewaySession:
+    return GatewaySession.from_env(**{"base_url": "https://g.test", **settings})
 
 
 MISSING, NO_TEXT = "is missing", "must be a str"
@@ -66,7 +85,6 @@ BASE_URLS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("base_url", "message"), BASE_URLS, ids=lambda value: repr(value)[:40])
 @pytest.mark.parametrize("insecure", [False, True])
 def test_base_url_that_is_none(base_url: Any, message: str, insecure: bool) -> None:
-    """A base URL that is missing or wrong is refused, by name and without being printed."""
     with pytest.raises(ConfigurationError, match=r"^base_url ") as caught:
         session(base_url, allow_insecure_http=insecure)
 
@@ -95,7 +113,6 @@ def test_base_url_that_is_none(base_url: Any, message: str, insecure: bool) -> N
     ],
 )
 def test_plain_http_goes_to_this_machine_only(base_url: str, is_here: bool) -> None:
-    """To anything that is not surely this machine it is refused, unless it is allowed."""
     if is_here:
         assert session(base_url)._caller.shared.base_url.scheme == "http"
     else:
@@ -107,7 +124,6 @@ def test_plain_http_goes_to_this_machine_only(base_url: str, is_here: bool) -> N
 @settings(max_examples=20, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
-    """Whatever follows the scheme, there is a session or a ConfigurationError, nothing else."""
     for scheme in ("https://", "http://", ""):
         try:
             made = session(scheme + text)
@@ -118,12 +134,24 @@ def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
             assert url.scheme == "https" or url.host in ("localhost", "127.0.0.1", "::1")
 
 
+OBSERVER = Observer()
 NOT_FINITE: list[Any] = [-1, 1e9, True, "5", [], float("nan"), float("inf"), 10**400]
 NOT_SECONDS = [0, *NOT_FINITE]
 NOT_COUNTS: list[Any] = [0, -1, True, "5", 1.0, None]
 NOT_SWITCHES: list[Any] = ["false", 1, 0, None]
 SETTINGS: dict[str, list[Any]] = {
-    "access_token": [None, "", 5, b"token", {}, dict, "two words", "line\n", "ünicode"],
+    "access_token": [
+        SimpleNamespace(token={"access_token": "x"}),
+        None,
+        "",
+        5,
+        b"token",
+        {},
+        dict,
+        "two words",
+        "line\n",
+        "ünicode",
+    ],
     "tenant_id": ["", " acme", "acme\n", "a\r\nb", "a\x00b", "\u20ac", "\ud800", 5, b"acme"],
     "token_header": ["", "tok\n", "a\r\nb", 5, SecretStr(""), SecretStr("a\nb")],
     "timeout": [
@@ -150,6 +178,8 @@ SETTINGS: dict[str, list[Any]] = {
     "rate_limit": [5, 1.0, (5, 1.0), "5/s", RateLimit],
     "parse_float": [5, "Decimal", []],
     "allow_insecure_http": NOT_SWITCHES,
+    "sleep": [5, time.sleep, lambda _: None],
+    "observers": [None, 5, Observer(), [Observer], [Observer(), None], "text", [OBSERVER] * 2],
     "retry_budget": [0, 0.1, True, "20", RetryBudget, {"reserve": 20}],
 }
 OF_A_POLICY: dict[str, list[Any]] = {
@@ -157,6 +187,7 @@ OF_A_POLICY: dict[str, list[Any]] = {
     **{name: [None, *NOT_FINITE] for name in ("backoff", "backoff_max", "retry_after_max")},
     "connect_wait": [None, *NOT_FINITE],
     "jitter": [1.1, None, *NOT_FINITE],
+    "statuses": [[399], [600], [True], [429.0], ["429"], "429", 429, None, iter([429])],
     "repeat_idempotent": NOT_SWITCHES,
 }
 OF_A_RATE: dict[str, list[Any]] = {
@@ -204,7 +235,6 @@ def test_error_says_what_may_be(make: Callable[..., Any], given: Any, message: s
 
 
 async def test_ca_file_that_is_none() -> None:
-    """A path of authorities that cannot be read is refused when the session opens."""
     for verify in ("/nonexistent/ca.pem", Path(__file__), "\x00"):
         made = session(verify=verify)
         with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
@@ -228,7 +258,6 @@ OURS = {
 @pytest.mark.parametrize(("name", "message"), OURS.items())
 @pytest.mark.parametrize("case", [str, str.lower, str.upper, str.swapcase, str.title])
 def test_header_that_is_ours(name: str, message: str, case: Callable[[str], str]) -> None:
-    """A header that follows from something else is refused in any case, with what to do."""
     for value in (CANARY, None):
         with pytest.raises(ConfigurationError, match=message) as caught:
             session().with_options(headers={case(name): value})
@@ -242,14 +271,12 @@ def test_header_that_is_ours(name: str, message: str, case: Callable[[str], str]
     "name", ["", "X Y", "X:", "X\n", "\r\nX", "é", "X\x00", "\ud800", 1, None, b"X"]
 )
 def test_header_name_that_no_header_can_have(name: Any) -> None:
-    """A header name that the protocol does not allow is refused."""
     with pytest.raises(ConfigurationError, match="headers holds a name that no header can have"):
         session(headers={name: "x"})
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Provide an environment in which everything that a session needs is set."""
     for name in list(os.environ):
         if name.startswith("GATEWAY_"):
             monkeypatch.delenv(name)
@@ -273,7 +300,6 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def test_variable_that_is_missing_or_wrong_is_named(
     environment: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
-    """An empty one counts as missing."""
     environment.setenv(name, value)
     with pytest.raises(ConfigurationError, match=message) as caught:
         GatewaySession.from_env()
@@ -289,7 +315,6 @@ def test_variable_that_is_missing_or_wrong_is_named(
 def test_secret_of_the_environment_goes_to_no_other_gateway(
     environment: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A token that is for the gateway of the environment has to be replaced as well."""
     environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
     complete: EnvironmentSettings = {
         "base_url": "https://other.test",
@@ -309,7 +334,6 @@ def test_secret_of_the_environment_goes_to_no_other_gateway(
 
 
 def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> None:
-    """An argument takes the place of a variable, missing or not."""
     environment.delenv("GATEWAY_BASE_URL")
     environment.setenv("GATEWAY_TENANT_ID", "from-env")
 
@@ -320,9 +344,110 @@ def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> N
 
 
 def test_transport_and_client_exclude_each_other() -> None:
-    """A transport and a client at once are refused, naming both."""
-    transport = httpx.MockTransport(lambda _: httpx.Response(200))
-    client = httpx.AsyncClient(transport=transport)
-
     with pytest.raises(ConfigurationError, match=r"transport= or http_client=, not both"):
-        session(transport=transport, http_client=client)
+        session(**seams())
+
+
+def test_a_view_costs_no_cycle() -> None:
+    gateway = session()
+    view = gateway.with_options(tenant_id="acme")
+    gone = weakref.ref(view)
+    _ = view.wallet
+
+    del view, _
+
+    assert gone() is None
+
+
+OF_AN_ENGINE: dict[str, list[Any]] = {
+    "max_connections": [50, 1],
+    "verify": [True, "ca.pem", ssl.create_default_context()],
+    "cert": ["client.pem"],
+    "proxy": ["http://proxy.test:3128"],
+    "trust_env": [True, False],
+}
+
+
+def seams() -> dict[str, Any]:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    return {"transport": transport, "http_client": httpx.AsyncClient(transport=transport)}
+
+
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name in CONNECTION for value in OF_AN_ENGINE[name]]
+)
+def test_what_has_no_effect_beside_a_transport_is_refused(
+    seam: str, name: str, value: object
+) -> None:
+    given = {seam: seams()[seam], name: value}
+
+    with pytest.raises(ConfigurationError, match=rf"^leave out {name}: .* effect beside {seam}="):
+        session(**given)
+
+
+def test_all_that_has_no_effect_is_named_at_once() -> None:
+    given: dict[str, Any] = {"verify": "ca.pem", "proxy": "http://p.test", "trust_env": False}
+
+    with pytest.raises(ConfigurationError, match=r"^leave out verify, proxy, trust_env: "):
+        session(**given, transport=seams()["transport"])
+
+
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
+    given = {seam: seams()[seam], "proxy": None, "cert": None, "rate_limit": RateLimit(5)}
+
+    assert "new" in repr(session(**given))
+
+
+def test_a_setting_has_a_type_a_default_and_a_check() -> None:
+    login = {"auth_url", "client_id", "token_store"}
+
+    assert {*SessionSettings.__optional_keys__, "access_token"} == DECLARED.keys()
+    assert ViewSettings.__optional_keys__ == OPTIONS.keys()
+    assert EnvironmentSettings.__optional_keys__ == {*DECLARED, "base_url", *login}
+    assert ENVIRONMENT.keys() <= EnvironmentSettings.__optional_keys__
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        session(**{name: object()})
+
+    error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
+    assert (error.setting, str(error)) == (name, f"{name} {error.problem}")
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "hint"),
+    [
+        (session, "colour", ""),
+        (session, "connections", ": did you mean max_connections?"),
+        (GatewayTransport, "colour", ""),
+        (session().with_options, "colour", ""),
+        (from_env, "tenant", ": did you mean tenant_id?"),
+        (from_env, "tenantid", ": did you mean tenant_id?"),
+        (from_env, "token", ": did you mean access_token or token_header or token_store?"),
+        (from_env, "time_out", ": did you mean timeout?"),
+    ],
+)
+def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
+    call: Callable[..., object], name: str, hint: str
+) -> None:
+    """A misspelt tenant would else go unnoticed until a call."""
+    with pytest.raises(ConfigurationError) as caught:
+        call(**{name: "acme"})
+
+    where = "GatewaySession" if call is session else call.__name__
+    assert str(caught.value) == f"{where} has no argument {name!r}{hint}"
+
+
+def test_a_subclass_may_have_arguments_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class TeamSession(GatewaySession):
+        def __init__(self, base_url: str, *, team: str, **options: Any) -> None:
+            super().__init__(base_url, **options)
+            self.team = team
+
+    given: Any = {"base_url": "https://g.test", "access_token": "t", "team": "orders"}
+
+    assert TeamSession.from_env(**given).team == "orders"

@@ -29,7 +29,6 @@ def session(requests: list[httpx.Request]) -> GatewaySession:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_under_trio_says_that_asyncio_is_needed(name: str) -> None:
-    """It is an error of the package, and nothing was sent."""
     requests: list[httpx.Request] = []
 
     with pytest.raises(SessionStateError, match=NEEDS_ASYNCIO) as caught:

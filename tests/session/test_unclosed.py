@@ -7,7 +7,10 @@ import pytest
 
 from gateway_sdk import GatewaySession
 from gateway_sdk._call.shared_state import _Forks
+from tests.support.calls import CALLS
 from tests.support.documents import ROOT, run
+from tests.support.raw_server import Server, raw_server
+from tests.support.secrecy import CANARY
 
 PROGRAM = """
 import asyncio
@@ -15,7 +18,7 @@ from gateway_sdk import GatewaySession
 
 async def main():
     gateway = GatewaySession.from_env()
-    await gateway.with_options(tenant_id="acme").country_data.list_countries()
+    await gateway.with_options(tenant_id="acme").wallet.order_history(1, 1)
 
 asyncio.run(main())
 """
@@ -25,40 +28,42 @@ asyncio.run(main())
     ("options", "place"), [(["-W", "default"], ""), (["-X", "dev"], ", made at <string>:6")]
 )
 async def test_it_is_shown_where_python_shows_such_warnings(
-    gateway_env: dict[str, str], options: list[str], place: str
+    monkeypatch: pytest.MonkeyPatch, options: list[str], place: str
 ) -> None:
-    ended = await run(sys.executable, *options, "-c", PROGRAM, folder=ROOT)
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
+    async with raw_server(Server().handle) as url:
+        monkeypatch.setenv("GATEWAY_BASE_URL", url)
+        ended = await run(sys.executable, *options, "-c", PROGRAM, folder=ROOT)
 
-    told = f"the session of {gateway_env['GATEWAY_BASE_URL']}{place} was not closed: use `async wi"
+    told = f"the session of {url}{place} was not closed: use `async with`"
     assert f"ResourceWarning: {told}" in ended.err
-    assert gateway_env["GATEWAY_ACCESS_TOKEN"] not in ended.err
+    assert CANARY not in ended.err
 
 
 @pytest.mark.parametrize("how", ["used", "closed", "not connected", "in a fork"])
 async def test_only_open_connections_are_missed(
-    gateway_env: dict[str, str], recwarn: pytest.WarningsRecorder,
-    monkeypatch: pytest.MonkeyPatch, how: str,
-) -> None:  # fmt: skip
-    """A view is no session of its own."""
-    gateway = GatewaySession.from_env()
-    view = gateway.with_options(tenant_id="acme")
-    if how != "not connected":
-        await view.country_data.list_countries()
-    if how == "closed":
-        await gateway.aclose()
-    if how == "in a fork":
-        monkeypatch.setattr(_Forks, "count", _Forks.count + 1)
-    engine = gateway._caller.shared._transport
-    del gateway
-    gc.collect()
-    before = messages(recwarn)
+    recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async with raw_server(Server().handle) as url:
+        gateway = GatewaySession(url, access_token="t")
+        view = gateway.with_options(tenant_id="acme")
+        if how != "not connected":
+            await CALLS["order_history"](view)
+        if how == "closed":
+            await gateway.aclose()
+        if how == "in a fork":
+            monkeypatch.setattr(_Forks, "count", _Forks.count + 1)
+        engine = gateway._caller.shared._transport
+        del gateway
+        gc.collect()
+        before = messages(recwarn)
 
-    del view
-    gc.collect()
+        del view
+        gc.collect()
 
-    assert (before, messages(recwarn)) == (0, how == "used")
-    if engine is not None:
-        await engine.aclose()
+        assert (before, messages(recwarn)) == (0, how == "used")
+        if engine is not None:
+            await engine.aclose()
 
 
 def messages(recwarn: pytest.WarningsRecorder) -> int:

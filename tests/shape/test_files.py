@@ -15,7 +15,6 @@ ROOT: Final = Path(gateway_sdk.__file__).parent
 FILES: Final = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 LONGEST, SHORTEST = 500, 30  # lines
 SHORT_ALL_THE_SAME: Final = {
-    "_everywhere.py",
     "_extras.py",
     "_pyinstaller/hook-gateway_sdk.py",  # their names are PyInstaller's
     "_pyinstaller/hook-gateway_sdk.sandbox.py",
@@ -48,7 +47,6 @@ def private_ones(body: list[ast.stmt], *, private: bool) -> Iterator[Documented]
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_neither_long_nor_tiny(name: str) -> None:
-    """Packages' faces and data may be short."""
     lines = len(FILES[name].read_text("utf-8").splitlines())
 
     assert lines <= LONGEST
@@ -57,7 +55,6 @@ def test_a_file_is_neither_long_nor_tiny(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_private_docstring_is_one_line_at_most(name: str) -> None:
-    """Reasons, units and traps stand in comments, where they are needed."""
     module = ast.parse(FILES[name].read_text("utf-8"))
     parts = Path(name).with_suffix("").parts
     # Nobody imports the command line; the docstrings of its commands are the texts of `--help`.

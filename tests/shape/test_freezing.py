@@ -30,7 +30,6 @@ def test_the_hooks_name_the_files_of_each_package(monkeypatch: pytest.MonkeyPatc
 
 
 def test_freezers_see_every_command() -> None:
-    """They follow the import statements of a module, and no names in strings."""
     tree = ast.walk(ast.parse(Path(commands.__file__).read_text(encoding="utf-8")))
     imports = (node for node in tree if isinstance(node, ast.ImportFrom))
     seen = {alias.name for one in imports if one.module == commands.__name__ for alias in one.names}

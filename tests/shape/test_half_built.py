@@ -16,7 +16,6 @@ FOREIGN = ("gateway_sdk.cli", "gateway_sdk._pyinstaller.")
 
 
 def classes() -> list[type]:
-    """Return every class of the package that can be half built."""
     found: list[type] = []
     for module in pkgutil.walk_packages(gateway_sdk.__path__, "gateway_sdk."):
         if not module.name.startswith(FOREIGN):
@@ -46,7 +45,6 @@ CLASSES = classes()
 
 
 def test_the_classes_that_matter_are_among_them() -> None:
-    """The table is made of what is there, and must not become empty."""
     names = {kind.__name__ for kind in CLASSES}
 
     assert names >= {
@@ -65,7 +63,6 @@ def test_the_classes_that_matter_are_among_them() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_a_half_built_object_has_a_repr(kind: Any) -> None:
-    """Without any attribute its texts still raise nothing."""
     half_built = kind.__new__(kind)
 
     assert repr(half_built)
@@ -81,7 +78,6 @@ def test_a_half_built_object_has_a_repr(kind: Any) -> None:
     ],
 )
 def test_the_locals_of_a_failed_construction_can_be_shown(make: Any, error: Any) -> None:
-    """As pytest, rich and error reporters do."""
     with pytest.raises(error) as caught:
         make()
 

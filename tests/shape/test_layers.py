@@ -26,7 +26,7 @@ LAYERS = (
 # Two kinds stand outside. The tools import nothing of ours, and any module may import them. The
 # faces, which are the names of the package and the command line, show what there is: they may
 # import anything below, and nothing imports them.
-TOOLS = {"_cancellation", "_everywhere", "_fair_queue", "_lock_file", "_python", "_version"}
+TOOLS = {"_cancellation", "_fair_queue", "_lock_file", "_python", "_version"}
 FACES = {"", "cli"}
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
@@ -62,7 +62,6 @@ FOREIGN = {
 
 
 def modules() -> dict[str, Path]:
-    """Return every module by its dotted name below the package."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -87,7 +86,6 @@ def imports(path: Path) -> frozenset[str]:
 
 
 def ours(path: Path) -> set[str]:
-    """Return the modules of the package that a file imports."""
     found = set()
     for name in imports(path):
         if name.partition(".")[0] == "gateway_sdk":
@@ -99,13 +97,11 @@ def ours(path: Path) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """Return the folder or file below the package."""
     return module.partition(".")[0]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES.keys() - TOOLS))
 def test_arrows_go_down_only(module: str) -> None:
-    """A module imports only from the floors below, or from its own folder."""
     room = room_of(module)
 
     for imported in ours(MODULES[module]) - TOOLS:
@@ -116,7 +112,6 @@ def test_arrows_go_down_only(module: str) -> None:
 
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_tools_know_nothing_of_the_package(tool: str) -> None:
-    """What every module may import cannot be part of a circle."""
     assert ours(MODULES[tool]) == set()
 
 
@@ -131,7 +126,6 @@ def test_there_is_no_circle_of_any_kind() -> None:
 
 @pytest.mark.parametrize("foreign", FOREIGN)
 def test_each_library_has_its_room(foreign: str) -> None:
-    """What could be replaced one day is named in one place only."""
     users = {
         module.partition(".")[0]
         for module, path in MODULES.items()
@@ -144,7 +138,10 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # What a wing has of the rest that users do not have. The command line writes the environment of
 # other programs, keeps the port of a login, and shows the sandbox's data.
 NOT_PUBLIC = {
-    "cli": {"_settings", "_url", "auth._receiver", "models._base", "sandbox._reference_data"},
+    "cli": {
+        *("_settings", "_url", "auth._receiver", "models._base"),
+        *("models._words", "sandbox._reference_data"),
+    },
     "fleet": set(),
     "otel": set(),
     "sandbox": set(),
@@ -154,7 +151,6 @@ NOT_PUBLIC = {
 
 @pytest.mark.parametrize("wing", NOT_PUBLIC)
 def test_a_wing_stands_on_public_names(wing: str) -> None:
-    """What it can do, code of a user can do."""
     private = {
         name
         for module, path in MODULES.items()
@@ -166,15 +162,7 @@ def test_a_wing_stands_on_public_names(wing: str) -> None:
     assert private == NOT_PUBLIC[wing]
 
 
-def test_a_fleet_is_small() -> None:
-    parts = [path for module, path in MODULES.items() if room_of(module) == "fleet"]
-
-    assert len(parts) <= 14
-    assert sum(len(path.read_text().splitlines()) for path in parts) <= 2000
-
-
 def test_the_sandbox_knows_nothing_of_the_sdk() -> None:
-    """A misspelt name on the SDK's side must fail against the sandbox."""
     for module, path in MODULES.items():
         if module.partition(".")[0] == "sandbox":
             assert {name.partition(".")[0] for name in ours(path)} <= {"sandbox"}, module
@@ -182,16 +170,6 @@ def test_the_sandbox_knows_nothing_of_the_sdk() -> None:
 
 @pytest.mark.parametrize("folder", PUBLIC)
 def test_what_is_not_public_stands_under_an_underscore(folder: str) -> None:
-    """A reader sees at the name of a file whether users may import it."""
     inside = {name.split(".")[1] for name in MODULES if name.startswith(f"{folder}.")}
 
     assert {name for name in inside if not name.startswith("_")} == PUBLIC[folder]
-
-
-def test_operations_have_one_coroutine_method_each() -> None:
-    """Every operation is used by the area method of its name."""
-    sources = "".join(path.read_text() for path in (ROOT / "areas").glob("*.py"))
-
-    for operation in gateway_sdk.operations.OPERATIONS:
-        assert f"async def {operation.name}(" in sources
-        assert f"operations.{operation.name.upper()}" in sources

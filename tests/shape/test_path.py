@@ -31,8 +31,6 @@ FILES = {
 
 
 class Followed:
-    """Notes the files of ours whose functions are called."""
-
     def __init__(self) -> None:
         self.files: set[str] = set()
 
@@ -43,8 +41,6 @@ class Followed:
 
 
 async def test_a_call_goes_through_few_files() -> None:
-    """A reader follows cancel_order through fifteen files; a new one has to be worth its door."""
-
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             await read_request(reader)

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, get_args, get_origin
 
-import pytest
 from pydantic import BaseModel
 
 from gateway_sdk import errors
@@ -109,15 +108,7 @@ def test_they_are_those_that_are_written_down() -> None:
     assert public() == WRITTEN.read_text(encoding="utf-8"), __doc__
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_linter_need_not_be_asked(module: str) -> None:
-    names = getattr(importlib.import_module(module), "__all__", ())
-
-    assert len(names) == len(set(names))
-
-
 def test_every_error_can_be_imported_from_the_top() -> None:
-    """Whoever catches an error finds it where the session is."""
     kinds = {
         name
         for name, kind in vars(errors).items()

@@ -1,6 +1,6 @@
 """A session whose engine does what a script says, attempt by attempt, without a network."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx
@@ -14,23 +14,8 @@ from gateway_sdk._transport.transmission import EXTENSION
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
 
-class Renewing:
-    """A source of tokens that has another one after each 401."""
-
-    async def token(self, rejected: object = None) -> str:
-        return "first" if rejected is None else f"{rejected}-renewed"
-
-
 def status(code: int, **headers: str) -> Step:
     return lambda _: httpx.Response(code, json={}, headers=headers)
-
-
-class CutBody(httpx.AsyncByteStream):
-    """A body that breaks off in its middle."""
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield b'{"half":'
-        raise httpx.ReadError("cut")
 
 
 class ScriptedEngine(httpx.AsyncBaseTransport):
@@ -70,7 +55,5 @@ def scripted(
     monkeypatch.setattr(shared_state, "make_transport", lambda *_: CustomTransport(engine, None))
     # Attempts that are not sent are counted here: `connect_wait` has its own tests.
     retry = RetryPolicy(connect_wait=0.0)
-    given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, **options}
-    gateway = GatewaySession("https://gateway.test", **given)
-    gateway._caller.shared.sleep = sleep
-    return gateway, engine, waits
+    given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, "sleep": sleep}
+    return GatewaySession("https://gateway.test", **{**given, **options}), engine, waits

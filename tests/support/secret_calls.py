@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import AsyncMock
 
 import pytest
 from pydantic import SecretStr
@@ -68,7 +69,8 @@ def session(url: str, **options: Any) -> GatewaySession:
         "tenant_id": f"{CANARY}-tenant",
         "token_header": f"{CANARY}-header",
         "headers": {"X-Key": f"{CANARY}-key"},
-        "retry": RetryPolicy(backoff=0, attempts=2),
+        "retry": RetryPolicy(attempts=2, connect_wait=0.0),
+        "sleep": AsyncMock(),
         "rate_limit": RateLimit(1000),
         "proxy": None,
     }

@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+import gateway_sdk.models.records  # noqa: F401 - a session would load it in a thread
+
 T = TypeVar("T")
 P = ParamSpec("P")
 

@@ -17,8 +17,8 @@ from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
-from gateway_sdk._everywhere import with_added
 from gateway_sdk._http.reply import ParseFloat
+from gateway_sdk._python import with_added
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of

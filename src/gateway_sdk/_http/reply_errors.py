@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from gateway_sdk import errors
+from gateway_sdk import errors, models
 from gateway_sdk._http.reply import (
     HTML,
     SUCCESS,
@@ -23,8 +23,7 @@ from gateway_sdk._http.reply import (
     media_type,
     utf8_json,
 )
-from gateway_sdk.models._base import RequestModel, describe
-from gateway_sdk.models.records import ErrorPayload
+from gateway_sdk.models._words import describe
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -116,14 +115,14 @@ def token_rejected(error: errors.UnauthorizedError) -> errors.TokenRejectedError
     return again
 
 
-def _other_status(status: int, payload: ErrorPayload | None) -> str:
+def _other_status(status: int, payload: "models.ErrorPayload | None") -> str:
     # Interface: Errors 3. The status of the reply decides.
     said = payload and payload.status
     return "" if said in (None, status) else f" (its payload says {said})"
 
 
 # The words of the gateway may hold personal data. The names of the interface's fields do not.
-def _fields_in(payload: ErrorPayload | None) -> str:
+def _fields_in(payload: "models.ErrorPayload | None") -> str:
     if payload is None or not payload.message:
         return ""
     # Such as "$.base" or "startDate"; "base" alone may be a word of the sentence.
@@ -138,10 +137,10 @@ def _fields_in(payload: ErrorPayload | None) -> str:
 @lru_cache
 def _fields() -> frozenset[str]:
     """Return the interface's names of what a request may have."""
-    from gateway_sdk.models import customer, records  # noqa: PLC0415 - after an error only
+    from gateway_sdk.models import _base, customer, records  # noqa: PLC0415 - after an error only
 
-    models = [*vars(customer).values(), *vars(records).values()]
-    kinds = [kind for kind in models if isinstance(kind, type) and issubclass(kind, RequestModel)]
+    found = [*vars(customer).values(), *vars(records).values()]
+    kinds = [one for one in found if isinstance(one, type) and issubclass(one, _base.RequestModel)]
     fields = (field for kind in kinds for field in kind.model_fields.values())
     return frozenset(str(field.serialization_alias) for field in fields) | _OTHER_FIELDS
 
@@ -173,11 +172,12 @@ def _author(status: int, *, doubtful: bool) -> str:
     return "the gateway, or the proxy on the way to it, answered"
 
 
-def _payload(reply: RawReply) -> ErrorPayload | None:
+def _payload(reply: RawReply) -> "models.ErrorPayload | None":
     # Interface: Errors 1
     _, charset = media_type(reply.index.get(b"content-type", b""))
     try:
-        return ErrorPayload.model_validate(decode_json(utf8_json(reply.body, charset), None))
+        found = decode_json(utf8_json(reply.body, charset), None)
+        return models.ErrorPayload.model_validate(found)
     except (ContentError, ValidationError):
         return None
 

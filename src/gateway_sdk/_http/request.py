@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.models._base import MASK, Model, describe, wire_json
+from gateway_sdk.models._words import describe
 from gateway_sdk.operations import Content, Header, Operation
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
@@ -212,8 +212,9 @@ def prepare(
 
 def encode_json(value: object) -> bytes:
     try:
-        known = wire_json(value) if isinstance(value, Model) else None
-        return known or _ENCODER.encode(value).encode()
+        # Only the SDK's models have it: their module is loaded late, and not for this question.
+        write = getattr(type(value), "_wire_json", None)
+        return (write and write(value)) or _ENCODER.encode(value).encode()
     except InvalidArgumentError:
         raise
     except ValidationError as error:  # of a model that was made without validation
@@ -224,8 +225,9 @@ def encode_json(value: object) -> bytes:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    if isinstance(value, Model):
-        return value.to_wire()
+    if hasattr(type(value), "_wire_json"):
+        wire: dict[str, Any] = value.to_wire()
+        return wire
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, BaseModel):
@@ -240,7 +242,8 @@ def _plain(value: Any) -> dict[str, Any]:
     raise TypeError
 
 
-_MASKS: Final = (f'"{MASK}"', f"\"b'{MASK}'\"")  # of pydantic's SecretStr and SecretBytes
+_MASK: Final = str(SecretStr("any"))
+_MASKS: Final = (f'"{_MASK}"', f"\"b'{_MASK}'\"")  # of pydantic's SecretStr and SecretBytes
 
 # Made once: `json.dumps` would make one for every body.
 _ENCODER: Final = json.JSONEncoder(

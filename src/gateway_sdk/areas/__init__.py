@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gateway_sdk._call.call import Caller
 from gateway_sdk.errors import InvalidArgumentError
-from gateway_sdk.models._base import Model, describe
+from gateway_sdk.models._words import describe
 from gateway_sdk.operations import Operation
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=BaseModel)
 
 
 class Area:

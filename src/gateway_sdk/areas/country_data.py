@@ -2,16 +2,15 @@
 
 from typing import Unpack
 
-from gateway_sdk import operations
+from gateway_sdk import models, operations
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area
-from gateway_sdk.models.records import Country
 
 
 class CountryDataArea(Area):
     """Lists the countries of the world."""
 
-    async def list_countries(self, **call: Unpack[PerCall]) -> list[Country]:
+    async def list_countries(self, **call: Unpack[PerCall]) -> "list[models.Country]":
         """Return every country that the gateway knows, in its order.
 
         The first of the sandbox, as JSON:
@@ -30,12 +29,11 @@ class CountryDataArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            GatewayError: the list did not come; asking again does no harm. Every call may raise
-                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
-                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
-                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
-                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
+            GatewayError: the list did not come; asking again does no harm. Any call may raise
+                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 12; Country record
         return await self._caller.call(operations.LIST_COUNTRIES, **call)

@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from gateway_sdk import operations
+from gateway_sdk import models, operations
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked
-from gateway_sdk.models.records import ExchangeRateSeriesRequest
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk.results import BulkResult
     from gateway_sdk.bulk.run import RunSettings
+    from gateway_sdk.models import ExchangeRateSeriesRequest
 
 T = TypeVar("T")
 
@@ -80,28 +80,21 @@ class CurrencyArea(Area):
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.
             NotFoundError: the gateway has no rates of such a currency.
-            GatewayError: the rates did not come; asking again does no harm. Every call may raise
-                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
-                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
-                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
-                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
+            GatewayError: the rates did not come; asking again does no harm. Any call may raise
+                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 3; Exchange rate series request
-        request = {
-            "base": base,
-            "symbols": symbols,
-            "start_date": start_date,
-            "end_date": end_date,
-        }
-        body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
-        return await self._caller.call(
-            operations.EXCHANGE_RATE_SERIES, into=into, body=body, **call
-        )
+        operation, model = operations.EXCHANGE_RATE_SERIES, models.ExchangeRateSeriesRequest
+        request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
+        body = checked(operation, model, request)
+        return await self._caller.call(operation, into=into, body=body, **call)
 
     def exchange_rate_series_bulk(
         self,
-        queries: Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest],
+        queries: "Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest]",
         **settings: Unpack["RunSettings[ExchangeRateSeriesRequest, Any]"],
     ) -> "AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
@@ -124,14 +117,14 @@ class CurrencyArea(Area):
         """
         from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
 
+        operation, model = operations.EXCHANGE_RATE_SERIES, models.ExchangeRateSeriesRequest
         job = settings.get("job")
         if settings.get("journal") is not None and job is None:
             gateway = self._caller.options.gateway_name(self._caller.shared.base_url)
-            job = f"{operations.EXCHANGE_RATE_SERIES.name} of {gateway}"
+            job = f"{operation.name} of {gateway}"
         settings["job"] = job
 
-        async def fetch(query: ExchangeRateSeriesRequest) -> Any:
-            body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
-            return await self._caller.call(operations.EXCHANGE_RATE_SERIES, body=body)
+        async def fetch(query: "ExchangeRateSeriesRequest") -> Any:
+            return await self._caller.call(operation, body=checked(operation, model, query))
 
         return run(fetch, queries, **settings)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from gateway_sdk import operations
+from gateway_sdk import models, operations
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked, wrong
 
@@ -59,17 +59,14 @@ class CustomerArea(Area):
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
-            GatewayError: its `outcome` says whether the customer may have been created. Every call
-                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
-                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
-                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
-                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
-                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
+            GatewayError: its `outcome` says whether the customer may have been created. Any call
+                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 1
-        from gateway_sdk.models.customer import CreateRequest  # noqa: PLC0415 - built in 20 ms
-
-        body = checked(operations.CREATE_CUSTOMER, CreateRequest, request)
+        body = checked(operations.CREATE_CUSTOMER, models.CreateRequest, request)
         return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
 
     @overload
@@ -120,12 +117,11 @@ class CustomerArea(Area):
         Raises:
             InvalidArgumentError: there is no revision, or one does not have two strings.
             NotFoundError: there is no such customer.
-            GatewayError: its `outcome` says whether the customer may have been changed. Every call
-                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
-                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
-                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
-                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
-                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
+            GatewayError: its `outcome` says whether the customer may have been changed. Any call
+                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 2; Revision entry
         entries = _revisions(revisions)
@@ -141,8 +137,6 @@ class CustomerArea(Area):
 
 
 def _revisions(given: Any) -> "list[Revision]":
-    from gateway_sdk.models.customer import Revision  # noqa: PLC0415 - built in 20 ms
-
     if isinstance(given, Mapping):
         if set(given) == {"key", "value"}:
             raise wrong(
@@ -152,4 +146,4 @@ def _revisions(given: Any) -> "list[Revision]":
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise wrong(operations.REVISE_CUSTOMER, "revisions must be a mapping or an iterable")
-    return [checked(operations.REVISE_CUSTOMER, Revision, entry) for entry in given]
+    return [checked(operations.REVISE_CUSTOMER, models.Revision, entry) for entry in given]

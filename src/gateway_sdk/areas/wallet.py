@@ -3,11 +3,10 @@
 from collections.abc import AsyncGenerator
 from typing import Any, TypeVar, Unpack, overload
 
-from gateway_sdk import operations
+from gateway_sdk import models, operations
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked
 from gateway_sdk.errors import UnexpectedReplyError
-from gateway_sdk.models.records import OrderHistoryPage
 from gateway_sdk.outcome import Reply
 
 T = TypeVar("T")
@@ -51,15 +50,14 @@ class WalletArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is not an integer.
-            GatewayError: the page did not come; asking again does no harm. Every call may raise
-                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
-                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
-                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
-                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
+            GatewayError: the page did not come; asking again does no harm. Any call may raise
+                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 4; Order history page request
-        body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
+        body = _page_request(page, take)
         return await self._caller.call(operations.ORDER_HISTORY, into=into, body=body, **call)
 
     async def order_history_pages(
@@ -90,7 +88,7 @@ class WalletArea(Area):
         before: list[Any] | None = None
         page = first_page
         while True:
-            body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
+            body = _page_request(page, take)
             reply = await self._caller.send(operations.ORDER_HISTORY, body=body)
             orders = _orders_of(reply.value)
             if orders is None:
@@ -138,12 +136,11 @@ class WalletArea(Area):
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such customer.
-            GatewayError: the orders did not come; asking again does no harm. Every call may raise
-                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
-                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
-                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
-                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
+            GatewayError: the orders did not come; asking again does no harm. Any call may raise
+                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
@@ -181,12 +178,11 @@ class WalletArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            GatewayError: the balance did not come; asking again does no harm. Every call may raise
-                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
-                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
-                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
-                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
+            GatewayError: the balance did not come; asking again does no harm. Any call may raise
+                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 6
         return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=into, **call)
@@ -230,16 +226,20 @@ class WalletArea(Area):
             InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such order. If `outcome` is UNKNOWN, an earlier attempt was
                 lost and may have cancelled the order.
-            GatewayError: its `outcome` says whether the order may have been cancelled. Every call
-                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
-                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
-                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
-                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
-                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
+            GatewayError: its `outcome` says whether the order may have been cancelled. Any call may
+                raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
+                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
+                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
         return await self._caller.call(operations.CANCEL_ORDER, into=into, path=path, **call)
+
+
+def _page_request(page: int, take: int) -> "models.OrderHistoryPage":
+    given = {"page": page, "take": take}
+    return checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given)
 
 
 def _orders_of(page: Any) -> list[Any] | None:

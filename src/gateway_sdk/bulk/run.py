@@ -26,7 +26,7 @@ from gateway_sdk._checks import (
     checked,
     is_async,
 )
-from gateway_sdk._everywhere import with_added
+from gateway_sdk._python import with_added
 from gateway_sdk.bulk._controller import Controller
 from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.bulk._limit import Adaptive, FixedLimit

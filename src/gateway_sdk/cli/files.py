@@ -15,7 +15,8 @@ from typing import IO, Any, Final, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.models._base import Model, describe
+from gateway_sdk.models._base import Model
+from gateway_sdk.models._words import describe
 
 STDIN: Final = "-"
 

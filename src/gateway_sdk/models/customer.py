@@ -1,19 +1,82 @@
 """The models of the customer area: a person with addresses, telephone numbers and documents."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeVar
 
-from pydantic import Field, JsonValue, SecretStr
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    SecretStr,
+    SerializationInfo,
+)
 
-from gateway_sdk.models._base import Int64, Items, NotNull, PersonalModel, Secret
+from gateway_sdk.models._base import IN_CLEAR, MASK, RequestModel
+from gateway_sdk.models._words import problem
+
+_T = TypeVar("_T")
 
 
-class Name(PersonalModel):
+class _Hidden:
+    def __repr__(self) -> str:
+        return "…"
+
+
+_HIDDEN: Final = _Hidden()
+
+
+def _refuse_null(value: _T | None) -> _T:
+    """Refuse an explicit null where the interface does not allow one."""
+    if value is None:
+        raise problem("may be left out, but not null")
+    return value
+
+
+def _refuse_mask(secret: SecretStr) -> SecretStr:
+    """Refuse the mask: from a dumped model it would become the password of every customer."""
+    if secret.get_secret_value() == MASK:
+        raise problem("is the mask of a secret, not a secret")
+    return secret
+
+
+def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr | str | None:
+    """Return the clear text for `to_wire`, and the mask for every other dump."""
+    if secret is None:
+        return None
+    if info.context is IN_CLEAR:
+        return secret.get_secret_value()
+    return secret if info.mode == "python" else MASK
+
+
+_Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+_NotNull = Annotated[_T | None, BeforeValidator(_refuse_null)]
+"""Optional: None if it was not given; an explicit None is refused."""
+_Items = Annotated[Sequence[_T] | None, BeforeValidator(_refuse_null), AfterValidator(tuple)]
+"""A list or tuple, kept as a tuple. Optional: None if not given; an explicit None is refused."""
+_Secret = Annotated[
+    Annotated[SecretStr, AfterValidator(_refuse_mask)] | None, PlainSerializer(_dump_secret)
+]
+"""Masked in repr, dumps and logs; clear text only in `to_wire()`. May be null."""
+
+
+class _PersonalModel(RequestModel):
+    """A request that holds personal data: its repr names the fields that are set, no values."""
+
+    _personal: ClassVar[bool] = True
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        set_here = self.model_fields_set
+        return ((name, _HIDDEN) for name in type(self).model_fields if name in set_here)
+
+
+class Name(_PersonalModel):
     """A first or last name."""
 
     # Interface: Name object
     name: str | None = None
-    order: Int64 | None = None
+    order: _Int64 | None = None
     abbreviation: str | None = None
     language: str | None = None
     native: str | None = None
@@ -21,7 +84,7 @@ class Name(PersonalModel):
     prefix: str | None = None
 
 
-class MetadataItem(PersonalModel):
+class MetadataItem(_PersonalModel):
     """A named value that describes a document."""
 
     # Interface: MetadataItem
@@ -30,7 +93,7 @@ class MetadataItem(PersonalModel):
     value: str | None = None
 
 
-class AdditionalDataItem(PersonalModel):
+class AdditionalDataItem(_PersonalModel):
     """A named value that describes an address."""
 
     # Interface: AdditionalDataItem
@@ -39,7 +102,7 @@ class AdditionalDataItem(PersonalModel):
     value: str | None = None
 
 
-class DocumentsItem(PersonalModel):
+class DocumentsItem(_PersonalModel):
     """A document of the customer: its type, its address, and the result of its verification."""
 
     # Interface: DocumentsItem
@@ -49,10 +112,10 @@ class DocumentsItem(PersonalModel):
     document_type: str | None = None
     location: str | None = None
     status: str | None = None
-    metadata: Items[MetadataItem] = None
+    metadata: _Items[MetadataItem] = None
 
 
-class TelephoneNumbersItem(PersonalModel):
+class TelephoneNumbersItem(_PersonalModel):
     """A telephone number."""
 
     # Interface: TelephoneNumbersItem
@@ -64,12 +127,12 @@ class TelephoneNumbersItem(PersonalModel):
     purpose: str | None = None
 
 
-class SecretQuestionItem(PersonalModel):
+class SecretQuestionItem(_PersonalModel):
     """A question that only the customer can answer."""
 
     # Interface: SecretQuestionItem
     question: str | None = None
-    answer: Secret = None
+    answer: _Secret = None
 
     if TYPE_CHECKING:  # the attribute is a `SecretStr`; the argument may be a string
 
@@ -78,16 +141,16 @@ class SecretQuestionItem(PersonalModel):
         ) -> None: ...
 
 
-class GeoPosition(PersonalModel):
+class GeoPosition(_PersonalModel):
     """A point on the earth, in whole numbers; the interface does not give their unit."""
 
     # Interface: GeoPosition
-    latitude: Int64 | None = None
-    longitude: Int64 | None = None
-    altitude: Int64 | None = None
+    latitude: _Int64 | None = None
+    longitude: _Int64 | None = None
+    altitude: _Int64 | None = None
 
 
-class Alternative(PersonalModel):
+class Alternative(_PersonalModel):
     """An address that consists of three words."""
 
     # Interface: Alternative
@@ -96,14 +159,14 @@ class Alternative(PersonalModel):
     word3: str | None = None
 
 
-class RelatedToAddressItem(PersonalModel):
+class RelatedToAddressItem(_PersonalModel):
     """How a person is related to an address."""
 
     # Interface: RelatedToAddressItem
     relation_type: str | None = None
 
 
-class Address(PersonalModel):
+class Address(_PersonalModel):
     """A postal address."""
 
     # Interface: Address
@@ -112,47 +175,47 @@ class Address(PersonalModel):
     city: str | None = None
     zip_code: str | None = None
     street: str | None = None
-    street_number: Items[str] = None
+    street_number: _Items[str] = None
     building: str | None = None
     apartment: str | None = None
     entrance: str | None = None
     floor: str | None = None
     door_number: str | None = None
-    geo_position: NotNull[GeoPosition] = None
-    alternative: NotNull[Alternative] = None
-    related_to_address: Items[RelatedToAddressItem] = None
-    additional_data: Items[AdditionalDataItem] = None
+    geo_position: _NotNull[GeoPosition] = None
+    alternative: _NotNull[Alternative] = None
+    related_to_address: _Items[RelatedToAddressItem] = None
+    additional_data: _Items[AdditionalDataItem] = None
 
 
-class AddressesItem(PersonalModel):
+class AddressesItem(_PersonalModel):
     """An address and its purpose."""
 
     # Interface: AddressesItem
     addresspurpose: str | None = None
-    address: NotNull[Address] = None
+    address: _NotNull[Address] = None
 
 
-class PersonData(PersonalModel):
+class PersonData(_PersonalModel):
     """The person behind a customer."""
 
     # Interface: PersonData
-    first_name: NotNull[Name] = None
-    last_name: NotNull[Name] = None
+    first_name: _NotNull[Name] = None
+    last_name: _NotNull[Name] = None
     gender: str | None = None
     date_of_birth: str | None = None
     place_of_birth: str | None = None
     nationality: str | None = None
-    pin_code: Secret = None
-    password: Secret = None
+    pin_code: _Secret = None
+    password: _Secret = None
     full_name: str | None = None
     email: str | None = None
     group_id: str | None = None
-    documents: Items[DocumentsItem] = None
-    telephone_numbers: Items[TelephoneNumbersItem] = None
-    secret_question: Items[SecretQuestionItem] = Field(
+    documents: _Items[DocumentsItem] = None
+    telephone_numbers: _Items[TelephoneNumbersItem] = None
+    secret_question: _Items[SecretQuestionItem] = Field(
         default=None, validation_alias="SecretQuestion", serialization_alias="SecretQuestion"
     )
-    addresses: Items[AddressesItem] = None
+    addresses: _Items[AddressesItem] = None
 
     if TYPE_CHECKING:  # two attributes are a `SecretStr`; their arguments may be strings
 
@@ -177,15 +240,15 @@ class PersonData(PersonalModel):
         ) -> None: ...
 
 
-class NotificationsItem(PersonalModel):
+class NotificationsItem(_PersonalModel):
     """Whether a kind of notification is wanted."""
 
     # Interface: NotificationsItem
     notification_type: str | None = None
-    is_enabled: NotNull[bool] = None
+    is_enabled: _NotNull[bool] = None
 
 
-class CreateRequest(PersonalModel):
+class CreateRequest(_PersonalModel):
     """A request to create a customer."""
 
     # Interface: Customer creation request (CreateRequest)
@@ -194,17 +257,17 @@ class CreateRequest(PersonalModel):
     external_customer_id: str | None = None
     customer_status: str | None = None
     categorization: str | None = None
-    person: NotNull[PersonData] = None
-    notifications: Items[NotificationsItem] = None
-    is_b2b: NotNull[bool] = Field(
+    person: _NotNull[PersonData] = None
+    notifications: _Items[NotificationsItem] = None
+    is_b2b: _NotNull[bool] = Field(
         default=None, validation_alias="isB2B", serialization_alias="isB2B"
     )
-    share_percentage: Int64 | None = None
-    ultimate_percentage: Int64 | None = None
-    is_director: NotNull[bool] = None
+    share_percentage: _Int64 | None = None
+    ultimate_percentage: _Int64 | None = None
+    is_director: _NotNull[bool] = None
 
 
-class Revision(PersonalModel):
+class Revision(_PersonalModel):
     """One change to an existing customer: the field and its new value."""
 
     # Interface: Revision entry

@@ -13,7 +13,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from gateway_sdk.models._base import ReplyModel, RequestModel, problem, shown
+from gateway_sdk.models._base import ReplyModel, RequestModel
+from gateway_sdk.models._words import problem, shown
 
 T = TypeVar("T")
 

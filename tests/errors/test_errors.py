@@ -1,16 +1,18 @@
-"""`advice`: what a worker does next after every error of the tree, and after every outcome."""
+"""Errors: their tree, and what a worker does next after each of them and after every outcome."""
 
+import builtins
+import importlib
 import pickle
+import re
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import GatewaySession, RetryPolicy, errors
-from gateway_sdk.errors import GatewayError
+from gateway_sdk import errors
+from gateway_sdk._extras import needing_extra
+from gateway_sdk.errors import GatewayError, MissingExtraError
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
-from tests.support.calls import CALLS
-from tests.support.raw_server import OK, Server, raw_server
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
 READ, IDEMPOTENT, ONCE = Repeatability
@@ -81,7 +83,6 @@ DOUBT = {(UNKNOWN, ONCE), (APPLIED, ONCE), (APPLIED, IDEMPOTENT)}
 
 
 def _examples(kind: type[GatewayError]) -> list[tuple[GatewayError, Advice]]:
-    """Return errors of a class, one for each of its statuses, and what they advise."""
     if kind not in STATUSES:
         return [(kind("message"), TABLE[kind])]
     return [
@@ -117,7 +118,6 @@ def test_every_error_is_decided(
 def test_it_survives_pickling(
     kind: type[GatewayError], outcome: Outcome, repeatability: Repeatability, advice: Advice
 ) -> None:
-    """A queue whose workers send errors as pickles can still read it; own errors may set it."""
     for error, _ in _examples(kind):
         error.advice = advice
         _ended(error, outcome, repeatability)
@@ -128,50 +128,34 @@ def test_it_survives_pickling(
         assert error.advice in {advice, CHECK}
 
 
-async def test_a_closed_session_did_nothing() -> None:
-    """A new one may succeed."""
-    async with GatewaySession("https://gateway.test", access_token="t", tenant_id="a") as gateway:
-        pass
-    with pytest.raises(errors.SessionStateError) as caught:
-        await CALLS["create_customer"](gateway)
+def test_the_drawing_in_the_docstring_is_the_tree() -> None:
+    """With the classes of Python that code which knows nothing of this package can catch."""
+    drawn: set[str] = set()
+    parents: list[type[GatewayError]] = []
+    for line in str(errors.__doc__).splitlines():
+        if found := re.match(r"    ((?:[│├└─ ]{4})*)(\w+Error)(?:\s+also (\w+))?", line):
+            depth, kind = len(found[1]) // 4, getattr(errors, found[2])
+            also = {**vars(errors), **vars(builtins)}.get(found[3], object)
+            parents[depth:] = [kind]
+            drawn.add(found[2])
+            assert issubclass(kind, also)
+            assert issubclass(kind, parents[depth - 1])
 
-    assert (caught.value.outcome, caught.value.advice) == (NOT_SENT, REPEAT)
-
-
-NO_JSON = OK.replace(b"{}", b"{,")
-REPLIES: dict[str, tuple[bytes, str, RetryPolicy, Advice]] = {
-    "an applied write, its reply no JSON": (NO_JSON, "cancel_order", RetryPolicy(), CHECK),
-    "a read, its reply no JSON": (NO_JSON, "order_history", RetryPolicy(), FIX),
-    "500 of an idempotent write": (
-        OK.replace(b"200", b"500"),
-        "cancel_order",
-        RetryPolicy(attempts=1),
-        REPEAT,
-    ),
-    "500 of one that is not to be repeated": (
-        OK.replace(b"200", b"500"),
-        "cancel_order",
-        RetryPolicy(repeat_idempotent=False),
-        CHECK,
-    ),
-    "401 for a token that never changes": (
-        OK.replace(b"200", b"401"),
-        "create_customer",
-        RetryPolicy(),
-        LOG_IN,
-    ),
-    "404": (OK.replace(b"200", b"404"), "create_customer", RetryPolicy(), FIX),
-}
+    assert drawn == {kind.__name__ for kind in KINDS}
 
 
-@pytest.mark.parametrize(("reply", "name", "policy", "advice"), REPLIES.values(), ids=REPLIES)
-async def test_after_a_reply(reply: bytes, name: str, policy: RetryPolicy, advice: Advice) -> None:
-    """The outcome and the policy decide together with the error."""
-    async with (
-        raw_server(Server(reply).handle) as url,
-        GatewaySession(url, access_token="t", tenant_id="acme", retry=policy) as gateway,
+def test_a_missing_package_names_its_extra() -> None:
+    with (
+        pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[otel\]'") as caught,
+        needing_extra("otel", "gateway_sdk.otel"),
     ):
-        with pytest.raises(GatewayError) as caught:
-            await CALLS[name](gateway)
+        importlib.import_module("no_such_package")
 
-    assert caught.value.advice is advice
+    assert caught.value.extra == "otel"
+
+
+def test_a_missing_module_of_ours_is_no_matter_of_extras() -> None:
+    with pytest.raises(ModuleNotFoundError) as caught, needing_extra("otel", "gateway_sdk.otel"):
+        importlib.import_module("gateway_sdk.no_such_module")
+
+    assert not isinstance(caught.value, MissingExtraError)
