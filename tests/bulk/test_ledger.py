@@ -1,9 +1,10 @@
 """A ledger of the user: what a run asks of it, and what becomes of it when the run is cut."""
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,27 @@ async def test_a_cancelled_write_ends_with_its_thread(
     assert writing.cancelled()
     assert ledger.has(b"1")
     await ledger.aclose()
+
+
+async def test_a_batch_that_the_disk_refused_leaves_no_gap(tmp_path: Path) -> None:
+    """Later batches are written, and the next run takes the file."""
+    path = tmp_path / "journal.db"
+    ledger = SqliteLedger(path, "test", retry_failed=False)
+    await ledger.open()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(
+            "create trigger full before insert on items when new.state = 'failed' "
+            "begin select raise(abort, 'disk full'); end"
+        )
+    with pytest.raises(JournalError, match="disk full"):
+        await ledger.write([Entry(key=b"1", state=State.DONE), Entry(key=b"2", state=State.FAILED)])
+    await ledger.write([Entry(key=b"3", state=State.DONE)])
+    await ledger.aclose()
+
+    again = SqliteLedger(path, "test", retry_failed=False)
+    await again.open()
+    assert [again.has(key) for key in (b"1", b"2", b"3")] == [False, False, True]
+    await again.aclose()
 
 
 async def test_nothing_replaces_a_value(tmp_path: Path) -> None:

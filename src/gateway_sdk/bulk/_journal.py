@@ -71,7 +71,6 @@ class SqliteLedger:
         self._retry_failed = retry_failed
         self._thread = ThreadPoolExecutor(1, "gateway_sdk.journal")
         self._places: dict[bytes, int] = {}  # of the rows; negative if the item is begun again
-        self._last = 0  # the last place
         self._file: os.stat_result | None = None
         self._opened = ExitStack()
 
@@ -127,8 +126,7 @@ class SqliteLedger:
             database.execute(_END_BEGUN)
             for place, key, state, advice in database.execute(_PLACES):
                 self._places[key] = place if self._counts(state, advice) else -place
-                self._last = max(self._last, place)
-            if len(self._places) != self._last:
+            if len(self._places) != max(map(abs, self._places.values()), default=0):
                 raise self._error("is damaged: rows are missing; give another file")
 
     def _look_at(self, path: Path) -> bytes:
@@ -190,7 +188,8 @@ class SqliteLedger:
         self._check_file()
         is_synced = any(entry.state is State.BEGUN for entry in entries)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        rows = [self._row(entry, now) for entry in entries]
+        added: dict[bytes, int] = {}
+        rows = [self._row(entry, now, added) for entry in entries]
         with self._errors("cannot be written"):
             # "full" syncs the write-ahead log with each transaction, "normal" when it is copied.
             self._database.execute(f"pragma synchronous = {'full' if is_synced else 'normal'}")
@@ -206,14 +205,13 @@ class SqliteLedger:
             has_ended = entry.state not in _NOT_ENDED or self.has(entry.key)  # for good
             self._places[entry.key] = row[0] if has_ended else -row[0]
 
-    def _row(self, entry: Entry, now: str) -> tuple[Any, ...]:
-        if entry.key not in self._places:
-            self._last += 1
-            self._places[entry.key] = -self._last
-        failure = entry.failure
+    def _row(self, entry: Entry, now: str, added: dict[bytes, int]) -> tuple[Any, ...]:
+        """Return a row; a new item has the next place, which counts if the row is written."""
+        key, failure = entry.key, entry.failure
+        place = abs(self._places.get(key, 0))
         return (
-            abs(self._places[entry.key]),
-            entry.key,
+            place or added.setdefault(key, len(self._places) + len(added) + 1),
+            key,
             entry.state.value,
             entry.once,
             *(_NO_FAILURE if failure is None else [getattr(failure, name) for name in _FAILURE]),
