@@ -1,6 +1,6 @@
 """The number of calls at once that the gateway takes is found, kept, and found again.
 
-All in virtual time: what is asked is what the tuning comes to, not how fast a machine is.
+In virtual time, and in the simulation of the benchmark: what is asked is what the tuning comes to.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from benchmarks import simulated
 from gateway_sdk import (
     DeadlineExceededError,
     GatewayError,
@@ -24,8 +25,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
-from gateway_sdk.bulk._controller import Controller
-from gateway_sdk.bulk._pace import Pace
+from gateway_sdk.bulk._limit import Controller, Pace
 from tests.bulk.test_backpressure import fetch, list_countries
 from tests.bulk.test_ledger import Memory
 from tests.support import virtual_time
@@ -243,7 +243,7 @@ def test_a_timer_that_fires_early_does_not_end_the_run(monkeypatch: pytest.Monke
     """A call that waits for the pace is started, even if no other call wakes the loop."""
     pace = Pace()
     pace.rate = 1.0
-    monkeypatch.setattr("gateway_sdk.bulk._controller.Pace", lambda: pace)
+    monkeypatch.setattr("gateway_sdk.bulk._limit.Pace", lambda: pace)
 
     async def call(number: int) -> int:
         return number
@@ -264,3 +264,103 @@ def test_waits_after_cuts_stop_no_other_item(refused: bool | None) -> None:
         controller.waits(slot, 0.1, 10.0)
 
     assert controller.has_room(0.2, 0) is (refused is None)
+
+
+@pytest.mark.parametrize(
+    ("is_429", "wait", "is_rate"), [(True, 1.0, True), (False, 1.0, False), (True, 0.4, False)]
+)
+def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
+    *, is_429: bool, wait: float, is_rate: bool
+) -> None:
+    """Another status has another reason, and short waits were not asked for."""
+    controller = Controller(maximum=10, start=4)
+    for at in (0.0, 2.0):
+        slots = [controller.begin(at) for _ in range(4)]
+        for slot in slots:
+            controller.attempt_ended(slot, at + 0.1, refused=False, is_429=False)
+        for slot in slots * 2:
+            controller.attempt_ended(slot, at + 0.2, refused=True, is_429=is_429)
+            controller.waits(slot, at + 0.2, wait)
+        for slot in slots:
+            controller.ended(slot)
+
+    assert (controller._pace.rate is not None) is is_rate
+
+
+def refusals(controller: Controller, *, is_429: bool, overlapping: bool = False) -> None:
+    """Take a call and refuse the next one, twelve times; perhaps while another is on its way."""
+    for second in range(12):
+        at = float(second)
+        fine = controller.begin(at)
+        refused = None
+        if overlapping:
+            refused = controller.begin(at + 0.1)
+        controller.attempt_ended(fine, at + 0.2, refused=False, is_429=False)
+        controller.ended(fine)
+        refused = refused or controller.begin(at + 0.3)
+        controller.attempt_ended(refused, at + 0.4, refused=True, is_429=is_429)
+        controller.ended(refused)
+
+
+@pytest.mark.parametrize(
+    ("is_429", "overlapping", "is_rate"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+    ids=["alone", "503", "not alone"],
+)
+def test_calls_that_are_refused_alone_prove_a_rate(
+    *, is_429: bool, overlapping: bool, is_rate: bool
+) -> None:
+    """It is not the number of calls; a 503 may have another reason."""
+    controller = Controller(maximum=10, start=2)
+
+    refusals(controller, is_429=is_429, overlapping=overlapping)
+
+    assert (controller._pace.rate is not None) is is_rate
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 10))]
+)
+@pytest.mark.parametrize("name", simulated.TABLE)
+def test_nearly_all_of_a_gateway_is_used(name: str, seed: int) -> None:
+    """Each run of a minute reaches the required share, from the first second on."""
+    assert simulated.missed(name, [simulated.simulate(name, seed)]) == []
+
+
+def test_the_table_says_what_was_missed() -> None:
+    """It has the name of the gateway and the required share."""
+    poor = [simulated.Outcome(share=0.5, refused=0.5)] * 3
+
+    share, refused = simulated.missed("limit 50", poor)
+
+    assert share == "limit 50: 0.50 of the capacity, 0.95 wanted"
+    assert refused == "limit 50: 50.0% refused, 1% at most"
+    assert simulated.row("limit 50", poor).startswith("| limit 50 | 0.500 | 0.500 | 0.95 |")
+
+
+class Slower(simulated.Simulation):
+    """A gateway whose latency changes after twenty seconds."""
+
+    shared = False
+
+    def _latency(self) -> float:
+        """Grow for every call alike, or with the square of their number beyond ten."""
+        if self._now < 20:
+            return super()._latency()
+        return super()._latency() * (max(1.0, self._serving / 10) ** 2 if self.shared else 3.0)
+
+
+class Crowded(Slower):
+    """Ten calls at once become the best number."""
+
+    shared = True
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [(Slower, 45, 55), (Crowded, 5, 20)])
+def test_a_latency_that_grows_later_is_examined(kind: type[Slower], least: int, most: int) -> None:
+    """Fewer calls are tried; that stays if it helps, and ends if the gateway is only slower."""
+    controller = Controller(maximum=100, start=4)
+
+    kind(simulated.TABLE["limit 50"], controller, seed=1).run()
+
+    assert least <= controller.size <= most

@@ -64,12 +64,12 @@ class Alarm:
 class Stage:
     """The attempts since the number of calls at once was last changed."""
 
-    def __init__(self, size: int, since: float) -> None:
+    def __init__(self, size: int, since: float, alarm: Alarm | None = None) -> None:
         self.size = size
         self.since = since
         self.fine = self.refused = 0
         self.latency = Latency()
-        self.alarm = Alarm()
+        self.alarm = alarm or Alarm()
         self.is_used = False  # whether so many calls were in flight; else nothing is learned
 
     @property
@@ -79,6 +79,16 @@ class Stage:
     @property
     def share(self) -> float:
         return self.refused / self.ended
+
+
+class Slot:
+    """The place of an item among the calls at once."""
+
+    def __init__(self, began: float, stage: Stage) -> None:
+        self.began = began  # its attempt; in the future if it waits for a retry
+        self.stage = stage  # of its first attempt
+        self.was_asleep = False  # True from its first retry on
+        self.was_refused = self.is_429 = False  # its last attempt
 
 
 class BaseRate:
