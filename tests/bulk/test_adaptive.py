@@ -26,8 +26,7 @@ from gateway_sdk import (
     bulk,
 )
 from gateway_sdk.bulk._limit import Controller, Pace
-from tests.bulk.test_backpressure import fetch, list_countries
-from tests.bulk.test_ledger import Memory
+from tests.bulk.runs import Memory, ask, list_countries, results_of, same
 from tests.support import virtual_time
 
 REFUSED = 0.02
@@ -71,22 +70,17 @@ def same_waits() -> None:
     random.seed(1)
 
 
-def ask(gateway: Limited, items: int, **options: Any) -> None:
+def load(gateway: Limited, items: int, **options: Any) -> None:
     """Run over this number of items, without a session."""
-
-    async def main() -> None:
-        run = bulk.run(gateway.call, range(items), **{"concurrency": "adaptive", **options})
-        failed = [result.error async for result in run if result.error]
-        assert "deadline" in options or not failed
-
-    virtual_time.run(main())
+    results = results_of(gateway.call, range(items), **{"concurrency": "adaptive", **options})
+    assert "deadline" in options or not [result for result in results if result.error]
 
 
 def test_a_limit_that_rises_is_found_again() -> None:
     """The simulation of the controller has all other changes and limits."""
     gateway = Limited(lambda now: 20 if now < 12 else 100)
 
-    ask(gateway, 24_000, concurrency=bulk.Adaptive(maximum=200))
+    load(gateway, 24_000, concurrency=bulk.Adaptive(maximum=200))
 
     late = [status for time, status in gateway.log if 26 <= time < 32]
     assert late.count(200) >= 0.85 * 100 / 0.1 * 6
@@ -97,7 +91,7 @@ def test_a_real_session_reports_what_its_retries_hide() -> None:
     """Without any setup, the run learns from refusals that the session has retried."""
     gateway = Limited(lambda _: 6)
 
-    results = fetch(gateway, list_countries, 1500, concurrency="adaptive", retry=RetryPolicy())
+    results = ask(gateway, list_countries, 1500, concurrency="adaptive", retry=RetryPolicy())
 
     assert not [result.error for result in results if result.error]
     statuses = [status for _, status in gateway.log]
@@ -109,7 +103,7 @@ def test_the_maximum_is_never_passed() -> None:
     """This holds for any limit of the gateway."""
     gateway = Limited(lambda _: 1000)
 
-    ask(gateway, 500, concurrency=bulk.Adaptive(maximum=7, start=50))
+    load(gateway, 500, concurrency=bulk.Adaptive(maximum=7, start=50))
 
     assert gateway.most == 7
 
@@ -118,7 +112,7 @@ def test_it_begins_with_few_and_doubles() -> None:
     """The first round trip has four calls, and each later one twice as many."""
     gateway = Limited(lambda _: 1000)
 
-    ask(gateway, 60)
+    load(gateway, 60)
 
     ended = [round(time / 0.1) for time, _ in gateway.log]
     assert [ended.count(trip) for trip in (1, 2, 3, 4)] == [4, 8, 16, 32]
@@ -128,7 +122,7 @@ def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
     """While all calls are refused, few calls are in flight."""
     gateway = Limited(lambda _: 0)
 
-    ask(gateway, 1000, deadline=30.0)
+    load(gateway, 1000, deadline=30.0)
 
     late = [time for time, _ in gateway.log if time >= 10]
     assert 0 < len(late) <= 20 * 5
@@ -161,11 +155,7 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
         finally:
             under_way -= 1
 
-    async def main() -> None:
-        async for _ in bulk.run(call, range(600), concurrency="adaptive"):
-            pass
-
-    virtual_time.run(main())
+    results_of(call, range(600), concurrency="adaptive")
 
     if slower:
         assert 8 <= most <= 13
@@ -218,7 +208,7 @@ def test_a_slow_ledger_is_not_taken_for_a_crowded_gateway() -> None:
     """The time of the gateway ends with the call, not when its result is written."""
     gateway = Limited(lambda _: 1000)
 
-    ask(gateway, 1500, journal=SlowLedger())
+    load(gateway, 1500, journal=SlowLedger())
 
     assert gateway.most == 100
 
@@ -245,11 +235,8 @@ def test_a_timer_that_fires_early_does_not_end_the_run(monkeypatch: pytest.Monke
     pace.rate = 1.0
     monkeypatch.setattr("gateway_sdk.bulk._limit.Pace", lambda: pace)
 
-    async def call(number: int) -> int:
-        return number
-
     async def main() -> list[int]:
-        return [result.value async for result in bulk.run(call, range(3), concurrency="adaptive")]
+        return [result.value async for result in bulk.run(same, range(3), concurrency="adaptive")]
 
     with asyncio.Runner(loop_factory=CoarseLoop) as runner:
         assert runner.run(main()) == [0, 1, 2]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from gateway_sdk import InvalidArgumentError, JournalError, MissingExtraError, NotFoundError, bulk
-from tests.bulk.journal.journals import fetch
+from tests.bulk.runs import fetch, same
 
 MANY = "1.12345678901234567890"
 RATES = [
@@ -147,9 +147,6 @@ async def test_a_run_without_values_is_an_empty_file(tmp_path: Path) -> None:
 async def test_a_journal_is_exported_during_its_run(tmp_path: Path) -> None:
     """The result that was yielded last is in it."""
     path, out = tmp_path / "run.db", tmp_path / "out.csv"
-
-    async def same(item: int) -> int:
-        return item
 
     async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
         assert bulk.export(path, out).rows >= 1

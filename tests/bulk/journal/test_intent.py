@@ -26,7 +26,7 @@ from gateway_sdk import (
     SessionStateError,
     bulk,
 )
-from tests.bulk.journal.journals import JOB, fetch, refused, rows
+from tests.bulk.runs import JOB, fetch, refused, rows
 from tests.support.scripted import Step, scripted
 
 

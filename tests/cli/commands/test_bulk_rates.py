@@ -15,7 +15,7 @@ from starlette.responses import Response
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
-from tests.bulk.journal.journals import room_for, rows
+from tests.bulk.runs import room_for, rows
 from tests.cli.ended import Call, RunInTerminal, StartInTerminal
 from tests.cli.interruptions import interrupt
 from tests.cli.terminal import Terminal
