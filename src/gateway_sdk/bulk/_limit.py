@@ -398,8 +398,8 @@ class Controller(FixedLimit):
             if not is_crowded:
                 self._keep()
             self._patience -= stage.ended
-            if self._patience <= 0 and stage.is_used and stage.size < self._maximum:
-                self._go_to(self._good + max(self._step, self._unit), self._try, now)
+            if self._patience <= 0 and stage.is_used:
+                self._look_for_more(now)
             else:
                 self._go_to(self._good, self._hold, now)
 
@@ -413,25 +413,18 @@ class Controller(FixedLimit):
 
     def _fail(self, now: float) -> None:
         self._bad, self._step, self._patience = self.size, 1, _PATIENCE
-        if self._bad - self._good > self._unit:
-            self._look_for_more(now)
-        else:
-            self._go_to(self._good, self._hold, now)
+        self._look_for_more(now)
 
     def _look_for_more(self, now: float) -> None:
         """Try a number halfway to the one that was too high, or a higher one if that is reached."""
-        if self._bad is not None and self._good < self._bad <= self._good + self._unit:
-            self._step = 1
+        if self._good >= self._maximum or (self._bad and self._bad <= self._good + self._unit):
+            self._bad, self._step = None, 1
             self._go_to(self._good, self._hold, now)
-        elif self._bad is not None and self._bad > self._good:
+        elif self._bad:
             self._go_to((self._good + self._bad) // 2, self._try, now)
-        elif self._good >= self._maximum:
-            self._bad = None
-            self._go_to(self._good, self._hold, now)
         else:
-            self._bad = None
-            self._step *= 2
             self._go_to(self._good + max(self._step, self._unit), self._try, now)
+            self._step *= 2
 
     def _keep(self, *, replace: bool = False) -> None:
         """Keep the statistics of a good number of calls."""

@@ -204,9 +204,15 @@ def lines(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda path: path.write_bytes(b"precious"), "it is no SQLite file: give another file"),
-        (lambda path: path.write_bytes(b"\0" * 4096), "it is no SQLite file: give another file"),
-        (lines, "it is no SQLite file: give another file"),
+        (
+            lambda path: path.write_bytes(b"precious"),
+            "file is not a database; give another file",
+        ),
+        (
+            lambda path: path.write_bytes(b"\0" * 4096),
+            "file is not a database; give another file",
+        ),
+        (lines, "file is not a database; give another file"),
         (foreign, "is an SQLite file of another program: give another file"),
         (newer, "is of another version of gateway_sdk: give another file"),
     ],
