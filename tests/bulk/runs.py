@@ -36,6 +36,10 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
 def _reading(path: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True))
 

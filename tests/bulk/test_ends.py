@@ -224,11 +224,8 @@ class Halt(BaseException):
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-async def test_finished_results_are_yielded_before_a_run_fails(
-    tmp_path: Path, ordered: bool
-) -> None:
+async def test_finished_results_are_yielded_before_a_run_fails(path: Path, ordered: bool) -> None:
     """Each finished result is yielded before the error of the run, and is in the journal."""
-    path = tmp_path / "journal.db"
     halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
 
     async def call(number: int) -> int:

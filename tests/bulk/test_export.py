@@ -32,9 +32,8 @@ async def rates(item: dict[str, str]) -> Any:
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> Path:
+async def journal(path: Path) -> Path:
     """Provide a journal of rates, in which one series failed."""
-    path = tmp_path / "run.db"
     queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "XXX", "GBP")]
 
     run = bulk.run(rates, queries, journal=path, job="test", concurrency=1)
@@ -90,7 +89,7 @@ async def test_rates_have_all_digits_in_each_format(
     assert written == bulk.Exported(rows=3, failed=1)
     expected = RATES if suffix != ".parquet" else [[*row[:3], _short(row[3])] for row in RATES]
     assert read(out) == expected
-    assert sorted(path.name for path in out.parent.iterdir()) == sorted([out.name, "run.db"])
+    assert sorted(path.name for path in out.parent.iterdir()) == sorted([out.name, journal.name])
 
 
 def _short(number: str) -> str:

@@ -277,9 +277,8 @@ async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(tmp_path: P
     assert [row["item"] for row in rows(path)] == [0]
 
 
-async def test_an_item_that_waits_for_its_next_round_has_no_row(tmp_path: Path) -> None:
+async def test_an_item_that_waits_for_its_next_round_has_no_row(path: Path) -> None:
     """A run that is closed or killed meanwhile begins it again."""
-    path = tmp_path / "journal.db"
 
     async def call(item: int) -> int:
         if item == 0:

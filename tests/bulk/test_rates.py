@@ -13,7 +13,7 @@ from gateway_sdk import GatewaySession, InvalidArgumentError, JournalError
 from gateway_sdk.bulk import RateRow, currencies_of, rate_rows
 from gateway_sdk.models import Country, ExchangeRateSeriesRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from tests.bulk.runs import job_of, rows
+from tests.bulk.runs import content, job_of, rows
 
 
 def request(start: str, end: str) -> ExchangeRateSeriesRequest:
@@ -156,9 +156,8 @@ def session(
     )
 
 
-async def test_a_year_in_parts_is_the_year(tmp_path: Path) -> None:
+async def test_a_year_in_parts_is_the_year(path: Path) -> None:
     """The rows of all parts, in order, are those of the whole range, also from the journal."""
-    path = tmp_path / "rates.db"
     async with session(Sandbox()) as gateway:
         whole = await gateway.currency.exchange_rate_series(
             "EUR", "USD,GBP", "2025-01-01", "2025-12-31"
@@ -190,14 +189,13 @@ PLACES: list[dict[str, str]] = [
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_journal_belongs_to_one_gateway_and_tenant(
-    tmp_path: Path, place: dict[str, str]
+    path: Path, place: dict[str, str]
 ) -> None:
     """The job has base URL and tenant, and no other pair can continue the journal."""
-    path = tmp_path / "rates.db"
     async with session(Sandbox()) as gateway:
         async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
             pass
-    before, job = path.read_bytes(), job_of(path)
+    before, job = content(path), job_of(path)
     sandbox = Sandbox()
 
     async with session(sandbox, **place) as gateway:
@@ -207,13 +205,12 @@ async def test_a_journal_belongs_to_one_gateway_and_tenant(
 
     assert job in str(caught.value)
     assert place.get("base_url", "for the tenant") in str(caught.value)
-    assert path.read_bytes() == before
+    assert content(path) == before
     assert not sandbox.received
 
 
-async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -> None:
+async def test_the_job_is_that_of_the_view_and_shows_no_tenant(path: Path) -> None:
     """Each tenant has its own job; a slash at the end of the URL makes no difference."""
-    path = tmp_path / "rates.db"
     async with session(Sandbox(), "http://LOCALHOST:80/") as gateway:
         view = gateway.with_options(tenant_id="zoe@example.com")
         async for _ in view.currency.exchange_rate_series_bulk([YEAR], journal=path):
@@ -223,7 +220,7 @@ async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -
         assert [result.from_journal async for result in results] == [True]
 
     assert "http://localhost for the tenant " in job_of(path)
-    assert b"zoe" not in path.read_bytes()
+    assert b"zoe" not in content(path)
 
 
 async def test_an_invalid_query_is_a_result() -> None:

@@ -437,11 +437,11 @@ def failing() -> Any:
     ids=["all", "left", "failing", "equal", "in the journal"],
 )
 async def test_a_run_is_told_with_its_items(
-    tmp_path: Path, items: Any, values: list[int], events: list[Any]
+    path: Path, items: Any, values: list[int], events: list[Any]
 ) -> None:
     """What the hook of an item sets is visible in this item only."""
     book, seen = Book(), list[int]()
-    options: dict[str, Any] = {"journal": tmp_path / "journal", "job": "numbers", "concurrency": 1}
+    options: dict[str, Any] = {"journal": path, "job": "numbers", "concurrency": 1}
     async for _ in bulk.run(numbered, [10], **options):
         pass
 

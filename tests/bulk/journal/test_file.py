@@ -21,7 +21,7 @@ from gateway_sdk import JournalError, _lock_file, bulk
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk.bulk import Entry, State
 from gateway_sdk.bulk._journal import SqliteLedger
-from tests.bulk.runs import JOB, Memory, fetch, refused, room_for, rows, same
+from tests.bulk.runs import JOB, Memory, content, fetch, refused, room_for, rows, same
 
 HOLD = """
 import asyncio, sys
@@ -43,10 +43,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-async def test_two_runs_in_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
+async def test_two_runs_in_one_process_do_not_share_a_journal(path: Path) -> None:
     """The second run is refused while the first one has the file, and accepted afterwards."""
-    path = tmp_path / "journal.db"
-
     async with aclosing(bulk.run(same, [1, 2], journal=path, job=JOB)) as first:
         await anext(first)
         with pytest.raises(JournalError, match="in use by another run"):
@@ -100,10 +98,9 @@ async def test_a_reader_sees_what_was_yielded_and_stops_no_run(tmp_path: Path) -
 
 
 async def test_a_reader_that_holds_the_database_ends_the_run_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that locks the file for itself gets a clear error, and costs no row."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
     impatient: dict[str, Any] = {**vars(sqlite3), "connect": partial(sqlite3.connect, timeout=0)}
     monkeypatch.setattr("gateway_sdk.bulk._journal.sqlite3", types.SimpleNamespace(**impatient))
@@ -153,9 +150,7 @@ async def test_windows_has_a_lock_of_its_own(
     assert windows.locked == (not is_taken)
 
 
-async def test_a_disk_without_locks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_disk_without_locks_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Network disks may have none: then nobody knows whether another run has the file."""
 
     def no_locks(_: int) -> None:
@@ -164,7 +159,7 @@ async def test_a_disk_without_locks_is_named(
     monkeypatch.setattr(_lock_file, "_lock", no_locks)
 
     with pytest.raises(JournalError, match="cannot be opened: No locks available"):
-        await fetch(tmp_path / "journal.db", [1], refused)
+        await fetch(path, [1], refused)
 
 
 @pytest.mark.posix
@@ -253,16 +248,15 @@ def test_damage_is_an_error_or_changes_nothing(tmp_path: Path, whole: bytes, see
             assert result.value == item
 
 
-async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
+async def test_a_journal_of_another_job_is_refused(path: Path) -> None:
     """Its results would count as results of this job."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
-    before = path.read_bytes()
+    before = content(path)
 
     with pytest.raises(JournalError, match="belongs to the job 'test', not to 'other'"):
         await fetch(path, [1], refused, job="other")
 
-    assert path.read_bytes() == before
+    assert content(path) == before
 
 
 @pytest.mark.posix
@@ -294,7 +288,7 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     with pytest.raises(JournalError, match="was deleted or replaced during the run"):
         await fetch(path, range(3), call, concurrency=1)
 
-    assert becomes == "deleted" or path.read_bytes() == b"precious"
+    assert becomes == "deleted" or content(path) == b"precious"
 
 
 @pytest.mark.parametrize(
@@ -302,10 +296,9 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     [("key = x'00'", "was changed by others during the run"), ("state = 'odd'", "is damaged")],
 )
 async def test_a_row_that_others_changed_is_no_result(
-    tmp_path: Path, change: str, problem: str
+    path: Path, change: str, problem: str
 ) -> None:
     """The key of a row tells whether it is that of the item."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1, 2], same)
 
     async def call(item: int) -> int:
@@ -318,9 +311,8 @@ async def test_a_row_that_others_changed_is_no_result(
 
 
 @pytest.mark.parametrize("load", [None, str])
-async def test_a_value_that_others_damaged_is_no_value(tmp_path: Path, load: Any) -> None:
+async def test_a_value_that_others_damaged_is_no_value(path: Path, load: Any) -> None:
     """It is decoded when it is read."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("update items set value = '{'")
@@ -439,10 +431,10 @@ async def test_a_ledger_that_fails_ends_the_run() -> None:
 
 
 async def test_a_cancelled_write_ends_with_its_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is never closed while a thread writes."""
-    ledger = SqliteLedger(tmp_path / "journal.db", "test", retry_failed=False)
+    ledger = SqliteLedger(path, "test", retry_failed=False)
     await ledger.open()
     at_it, door = asyncio.Event(), threading.Event()
     loop, write = asyncio.get_running_loop(), ledger._write
@@ -464,9 +456,8 @@ async def test_a_cancelled_write_ends_with_its_thread(
     await ledger.aclose()
 
 
-async def test_a_batch_that_the_disk_refused_leaves_no_gap(tmp_path: Path) -> None:
+async def test_a_batch_that_the_disk_refused_leaves_no_gap(path: Path) -> None:
     """Later batches are written, and the next run takes the file."""
-    path = tmp_path / "journal.db"
     ledger = SqliteLedger(path, "test", retry_failed=False)
     await ledger.open()
     with closing(sqlite3.connect(path)) as other, other:
@@ -485,9 +476,9 @@ async def test_a_batch_that_the_disk_refused_leaves_no_gap(tmp_path: Path) -> No
     await again.aclose()
 
 
-async def test_nothing_replaces_a_value(tmp_path: Path) -> None:
+async def test_nothing_replaces_a_value(path: Path) -> None:
     """Also not what a slow twin of the call says later."""
-    ledger = SqliteLedger(tmp_path / "journal.db", "test", retry_failed=True)
+    ledger = SqliteLedger(path, "test", retry_failed=True)
     await ledger.open()
 
     for state in (State.BEGUN, State.DONE, State.FAILED, State.INTERRUPTED):

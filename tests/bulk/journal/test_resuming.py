@@ -32,7 +32,7 @@ from gateway_sdk import (
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
-from tests.bulk.runs import JOB, fetch, refused, rows
+from tests.bulk.runs import JOB, content, fetch, refused, rows
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
@@ -131,7 +131,7 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     assert tuple(row[name] for name in names) == expected
     assert (row["item"], len(row["key"]), row["attempts"]) == ("Ada", 16, first.attempts)
     assert datetime.fromisoformat(row["time"]).utcoffset() is not None
-    assert b"canary" not in path.read_bytes()
+    assert b"canary" not in content(path)
     assert (first.from_journal, stored.from_journal) == (False, True)
     assert stored.attempts == first.attempts
     error, kept = first.error, stored.error
@@ -164,9 +164,8 @@ async def some(item: str) -> Any:
     return {"name": item}
 
 
-async def test_other_tools_read_a_journal_as_it_is(tmp_path: Path) -> None:
+async def test_other_tools_read_a_journal_as_it_is(path: Path) -> None:
     """As polars does; sqlite3 reads into the values."""
-    path = tmp_path / "journal.db"
     await fetch(path, ["EUR", "bug", "USD"], some)
 
     with closing(sqlite3.connect(path)) as database:
@@ -223,10 +222,9 @@ class Stuck(httpx.AsyncBaseTransport):
 @pytest.mark.parametrize("sends", [False, True])
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
 ) -> None:
     """A read and an unsent write count as never begun; a sent write is a failure."""
-    path = tmp_path / "journal.db"
     gateway, _, _ = scripted(monkeypatch, CREATED)
     stuck = Stuck(sends=sends)
     monkeypatch.setattr(
@@ -313,13 +311,12 @@ LOADED: list[tuple[object, object, dict[str, Any], object]] = [
 
 @pytest.mark.parametrize(("value", "written", "options", "expected"), LOADED)
 async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
-    tmp_path: Path, value: object, written: object, options: dict[str, Any], expected: object
+    path: Path, value: object, written: object, options: dict[str, Any], expected: object
 ) -> None:
     """Each equal item has it, whether its call was made for it, in this run, or in an earlier one.
 
     Models have their wire names, dates and numbers are as pydantic writes them, secrets are masked.
     """
-    path = tmp_path / "journal.db"
 
     async def call(_: str) -> object:
         return value
@@ -334,7 +331,7 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
                 assert result.value is result.value  # it is decoded once
         (row,) = rows(path)
         assert row["value"] == written
-    assert b"canary" not in path.read_bytes()
+    assert b"canary" not in content(path)
 
 
 @pytest.mark.parametrize(
@@ -342,9 +339,8 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
     [object(), "\ud800", b"\xff", {1: {2: object()}}, nested(220), 10**5000],
     ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
 )
-async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: object) -> None:
+async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -> None:
     """The result and the row say what to do, and other items go on."""
-    path = tmp_path / "journal.db"
 
     async def call(item: str) -> object:
         return value if item == "odd" else item
@@ -359,9 +355,8 @@ async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: objec
     assert len(await fetch(path, ["odd", "plain"], refused)) == 2
 
 
-async def test_an_item_that_is_no_json_needs_a_key(tmp_path: Path) -> None:
+async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:
     """A key identifies it, and its column `item` is null."""
-    path = tmp_path / "journal.db"
     item = object()
 
     async def call(_: object) -> str:
