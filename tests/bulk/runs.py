@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,12 @@ async def same(item: Any) -> Any:
 
 async def refused(item: Any) -> Any:
     raise AssertionError(item)
+
+
+async def keep_values(results: AsyncIterator[bulk.BulkResult[Any, Any]], seen: list[Any]) -> None:
+    """Append the values of results; what comes before an error counts."""
+    async for result in results:
+        seen.append(result.value)  # noqa: PERF401 - see above
 
 
 def results_of(

@@ -182,18 +182,11 @@ def test_results_that_are_not_taken_hold_calls_back() -> None:
     assert len(calls) <= 20
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: bulk.Adaptive(maximum=0),
-        lambda: bulk.Adaptive(start=True),
-        lambda: bulk.Adaptive(maximum=1.5),  # type: ignore[arg-type]
-    ],
-)
-def test_wrong_numbers_are_refused(make: Callable[[], object]) -> None:
+@pytest.mark.parametrize("wrong", [{"maximum": 0}, {"start": True}, {"maximum": 1.5}])
+def test_wrong_numbers_are_refused(wrong: dict[str, Any]) -> None:
     """The error names the setting."""
-    with pytest.raises(InvalidArgumentError, match=r"maximum|start"):
-        make()
+    with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
+        bulk.Adaptive(**wrong)
 
 
 class SlowLedger(Memory):

@@ -22,12 +22,10 @@ from gateway_sdk import (
     bulk,
 )
 from gateway_sdk._call.events import ITEMS
-from tests.bulk.runs import rows, same
+from tests.bulk.runs import JOB, fetch, keep_values, rows, same
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
-
-SLOW = 30.0
 
 
 def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
@@ -143,28 +141,17 @@ async def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> N
     assert results == [5]
 
 
-async def test_attempts_are_those_of_all_calls_of_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries and a second call count; an error from elsewhere has its own attempts."""
-    busy, fine = httpx.Response(429), httpx.Response(200, json=[])
-    gateway, _, _ = scripted(monkeypatch, busy, fine, fine, fine)
-
-    async def twice(_: int) -> None:
-        await gateway.country_data.list_countries()
-        await gateway.country_data.list_countries()
-
-    async with gateway:
-        (result,) = [result async for result in bulk.run(twice, [1])]
-    assert result.attempts == 3
-
+async def test_an_error_from_elsewhere_has_its_own_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are those of the error."""
     gateway, _, _ = scripted(monkeypatch, httpx.Response(429), retry=RetryPolicy(attempts=2))
     async with gateway:
-        try:
+        with pytest.raises(RateLimitedError) as kept:
             await gateway.country_data.list_countries()
-        except RateLimitedError as error:
-            kept = error
 
     async def elsewhere(_: int) -> None:
-        raise kept
+        raise kept.value
 
     (result,) = [result async for result in bulk.run(elsewhere, [1])]
     assert result.attempts == 2
@@ -257,16 +244,42 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
     assert sorted(line["item"] for line in rows(path)) == [2, 3, 4, 5]
 
 
+def cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+def halted() -> None:
+    raise Halt
+
+
+@pytest.mark.parametrize(("end", "error"), [(cancelled, GatewayError), (halted, Halt)])
+async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
+    end: Callable[[], None], error: type[BaseException]
+) -> None:
+    """Also if what it waits for was cancelled by others: the run must not look complete."""
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        end()
+
+    seen: list[int] = []
+
+    with pytest.raises(error) as caught:
+        await keep_values(bulk.run(same, items()), seen)
+
+    assert seen == [1]
+    assert error is Halt or "items was cancelled from within" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["dump", "load"])
-async def test_an_exit_of_dump_or_load_ends_the_run(tmp_path: Path, name: str) -> None:
+async def test_an_exit_of_dump_or_load_ends_the_run(path: Path, name: str) -> None:
     """As one of the call does."""
 
     def leave(_: object) -> Any:
         raise Halt
 
-    settings: dict[str, Any] = {"journal": tmp_path / "j.db", "job": "test", name: leave}
     with pytest.raises(Halt):
-        _ = [result async for result in bulk.run(same, range(3), concurrency=1, **settings)]
+        await fetch(path, range(3), same, concurrency=1, **{name: leave})
 
 
 async def test_no_call_begins_in_a_run_that_fails() -> None:
@@ -290,7 +303,6 @@ async def test_no_call_begins_in_a_run_that_fails() -> None:
 
 
 ITEMS_OF_A_RUN = range(40)
-JOURNALS = [False, True]
 
 
 def gateway_that(answer: Any, **options: Any) -> GatewaySession:
@@ -299,18 +311,14 @@ def gateway_that(answer: Any, **options: Any) -> GatewaySession:
     return GatewaySession("https://g.test", access_token="t", transport=transport, **given)
 
 
-def settings(journal: bool, folder: Path) -> dict[str, Any]:
-    return {"journal": folder / "run", "job": "test"} if journal else {}
-
-
 async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
     return [result.value async for result in results]
 
 
 @pytest.mark.parametrize("concurrency", [4, "adaptive"])
-@pytest.mark.parametrize("journal", JOURNALS)
+@pytest.mark.parametrize("journal", [False, True])
 async def test_a_task_that_outlives_its_item_works_on(
-    tmp_path: Path, journal: bool, concurrency: Any
+    path: Path, journal: bool, concurrency: Any
 ) -> None:
     """Its ONCE call is sent, is none of the item's, and destroys no result of any run."""
     left: list[asyncio.Task[None]] = []
@@ -331,7 +339,7 @@ async def test_a_task_that_outlives_its_item_works_on(
             left.append(asyncio.create_task(later()))
             return number
 
-        given = {"concurrency": concurrency, **settings(journal, tmp_path)}
+        given = {"concurrency": concurrency, **({"journal": path, "job": JOB} if journal else {})}
         first = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
         item_is_over.set()
         await asyncio.gather(*left)
@@ -342,7 +350,7 @@ async def test_a_task_that_outlives_its_item_works_on(
     assert len(sent) == len(left) == (40 if journal else 80)
 
 
-async def test_a_worker_that_an_item_started_may_write_after_the_run(tmp_path: Path) -> None:
+async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path) -> None:
     """It was started in the context of an item, whose journal is closed by now."""
     queue: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
     workers: list[asyncio.Task[None]] = []
@@ -357,7 +365,7 @@ async def test_a_worker_that_an_item_started_may_write_after_the_run(tmp_path: P
             workers[:] = workers or [asyncio.create_task(work())]
             return number
 
-        await done(bulk.run(item, [1], **settings(journal=True, folder=tmp_path)))
+        await fetch(path, [1], item)
         answer = asyncio.get_running_loop().create_future()
         queue.put_nowait(answer)
         assert await answer == {"id": 1}
@@ -445,21 +453,6 @@ async def test_a_failed_result_holds_no_frames() -> None:
 
     assert {type(result.error) for result in results} == {LookupError}
     assert [reference() for reference in kept] == [None] * 20
-
-
-class _OwnEnd(BaseException):
-    pass
-
-
-async def test_an_end_of_the_users_own_does_not_look_complete() -> None:
-    """A BaseException of an asynchronous iterable ends the run with it."""
-
-    async def items() -> AsyncIterator[int]:
-        yield 1
-        raise _OwnEnd
-
-    with pytest.raises(_OwnEnd):
-        await done(bulk.run(same, items()))
 
 
 async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:

@@ -17,14 +17,13 @@ from gateway_sdk import (
     DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
-    JournalError,
     NotFoundError,
     Observer,
     Outcome,
     RunInfo,
     bulk,
 )
-from tests.bulk.runs import Memory, same
+from tests.bulk.runs import Memory, keep_values, same
 from tests.support import virtual_time
 
 Numbered = tuple[int, int]
@@ -277,35 +276,6 @@ async def numbers(count: int) -> AsyncIterator[int]:
     for number in range(count):
         await asyncio.sleep(0)
         yield number
-
-
-async def keep_values(results: AsyncIterator[bulk.BulkResult[Any, Any]], seen: list[Any]) -> None:
-    """Append the values of results; what comes before an error counts."""
-    async for result in results:
-        seen.append(result.value)  # noqa: PERF401 - see above
-
-
-async def test_a_run_that_ends_before_reading_ends_cleanly(tmp_path: Path) -> None:
-    """No item was requested."""
-    with pytest.raises(JournalError):
-        await anext(bulk.run(double, numbers(3), journal=tmp_path, job="test"))
-
-
-async def test_an_asynchronous_iterable_that_is_cancelled_from_within_is_an_error() -> None:
-    """What it waited for was cancelled by others: the run must not look complete."""
-
-    async def items() -> AsyncIterator[int]:
-        yield 1
-        other: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        other.cancel()
-        yield await other
-
-    seen: list[int] = []
-
-    with pytest.raises(GatewayError, match="items was cancelled from within"):
-        await keep_values(bulk.run(double, items()), seen)
-
-    assert seen == [2]
 
 
 class NoLedger:
