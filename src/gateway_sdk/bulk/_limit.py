@@ -47,9 +47,6 @@ _CROWDS: Final = 1 / 2
 _HELPS: Final = 5 / 4
 """The same, from which fewer calls give more throughput; a client that is busy itself has 1."""
 
-_MEMORY: Final = 2000
-"""Attempts that measure the noise: a share of 3 % is then known to within 0.4 %."""
-
 _STOPS: Final = 2
 """Stops that prove a limit of calls per second; a single one can mean a lower limit at once."""
 
@@ -217,7 +214,7 @@ class Controller(FixedLimit):
         self._slots: set[Slot] = set()
         self._sleeping: set[Slot] = set()
         self._duration = 0.0
-        self._base = BaseRate(_MEMORY)
+        self._base = BaseRate()
         self._pace = Pace()
         self._latencies: dict[int, Latency] = {}
         self._crowded: tuple[Stage, int | None] | None = None
