@@ -254,7 +254,7 @@ class Controller(FixedLimit):
     def _is_stopped(self) -> bool:
         # Those that wait after a cut stop no other item.
         waiting = sum(slot.was_refused for slot in self._sleeping)
-        return waiting >= max(2, self.size)
+        return waiting >= max(2, self.size - 1)
 
     def waits(self, slot: Slot, now: float, seconds: float) -> None:
         """Free the place of an item that waits for its retry."""
