@@ -165,9 +165,10 @@ class SqliteLedger:
             raise self._error("was changed by others during the run")
         try:
             row |= {"state": State(row["state"]), "once": bool(row["once"])}
-            failure = {name: row.pop(name) for name in _FAILURE}
+            failure: dict[str, Any] = {name: row.pop(name) for name in _FAILURE}
             if failure["advice"] is not None:
-                row["failure"] = Failure(**failure | {"advice": Advice(failure["advice"])})
+                failure["advice"] = Advice(failure["advice"])
+                row["failure"] = Failure(**failure)
             del row["id"], row["time"]
             return Entry(**row)
         except ValueError:
