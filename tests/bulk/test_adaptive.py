@@ -344,3 +344,17 @@ def test_a_latency_that_grows_later_is_examined(kind: type[Slower], least: int, 
     kind(simulated.TABLE["limit 50"], controller, seed=1).run()
 
     assert least <= controller.size <= most
+
+
+def test_a_gateway_that_is_back_is_used_again() -> None:
+    """However long it refused everything, what that proved does not outlast it."""
+    controller = Controller(maximum=100, start=4)
+    for second in range(1000):
+        slots = []
+        while controller.has_room(second, 0):
+            slots.append(controller.begin(second))
+        for slot in slots:
+            controller.attempt_ended(slot, second + 0.1, refused=second < 900, is_429=False)
+            controller.ended(slot)
+
+    assert controller.size == 100

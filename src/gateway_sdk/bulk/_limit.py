@@ -457,6 +457,6 @@ class Controller(FixedLimit):
 
     def _go_to(self, size: int, act: Callable[..., None], now: float) -> None:
         size = max(1, min(size, self._maximum))
-        # The evidence of refusals outlasts the blocks.
-        alarm = self._stage.alarm if size == self.size else None
+        # The evidence of refusals outlasts a block in which it was not enough.
+        alarm = self._stage.alarm if act == self._act == self._hold else None
         self._act, self._stage = act, Stage(size, now, alarm)
