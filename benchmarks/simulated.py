@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from benchmarks import tables
-from gateway_sdk.bulk._controller import Controller
-from gateway_sdk.bulk._limit import TOO_MANY, Slot
+from gateway_sdk.bulk._limit import TOO_MANY, Controller
+from gateway_sdk.bulk._statistics import Slot
 
 SECONDS: Final = 60.0
 LATENCY: Final = 0.1

@@ -1,6 +1,6 @@
 """The number of calls at once that the gateway takes is found, kept, and found again.
 
-All in virtual time: what is asked is what the tuning comes to, not how fast a machine is.
+In virtual time, and in the simulation of the benchmark: what is asked is what the tuning comes to.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from benchmarks import simulated
 from gateway_sdk import (
     DeadlineExceededError,
     GatewayError,
@@ -24,10 +25,8 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
-from gateway_sdk.bulk._controller import Controller
-from gateway_sdk.bulk._pace import Pace
-from tests.bulk.test_backpressure import fetch, list_countries
-from tests.bulk.test_ledger import Memory
+from gateway_sdk.bulk._limit import Controller, Pace
+from tests.bulk.runs import Memory, ask, list_countries, results_of, same
 from tests.support import virtual_time
 
 REFUSED = 0.02
@@ -71,22 +70,17 @@ def same_waits() -> None:
     random.seed(1)
 
 
-def ask(gateway: Limited, items: int, **options: Any) -> None:
+def load(gateway: Limited, items: int, **options: Any) -> None:
     """Run over this number of items, without a session."""
-
-    async def main() -> None:
-        run = bulk.run(gateway.call, range(items), **{"concurrency": "adaptive", **options})
-        failed = [result.error async for result in run if result.error]
-        assert "deadline" in options or not failed
-
-    virtual_time.run(main())
+    results = results_of(gateway.call, range(items), **{"concurrency": "adaptive", **options})
+    assert "deadline" in options or not [result for result in results if result.error]
 
 
 def test_a_limit_that_rises_is_found_again() -> None:
     """The simulation of the controller has all other changes and limits."""
     gateway = Limited(lambda now: 20 if now < 12 else 100)
 
-    ask(gateway, 24_000, concurrency=bulk.Adaptive(maximum=200))
+    load(gateway, 24_000, concurrency=bulk.Adaptive(maximum=200))
 
     late = [status for time, status in gateway.log if 26 <= time < 32]
     assert late.count(200) >= 0.85 * 100 / 0.1 * 6
@@ -97,7 +91,7 @@ def test_a_real_session_reports_what_its_retries_hide() -> None:
     """Without any setup, the run learns from refusals that the session has retried."""
     gateway = Limited(lambda _: 6)
 
-    results = fetch(gateway, list_countries, 1500, concurrency="adaptive", retry=RetryPolicy())
+    results = ask(gateway, list_countries, 1500, concurrency="adaptive", retry=RetryPolicy())
 
     assert not [result.error for result in results if result.error]
     statuses = [status for _, status in gateway.log]
@@ -109,7 +103,7 @@ def test_the_maximum_is_never_passed() -> None:
     """This holds for any limit of the gateway."""
     gateway = Limited(lambda _: 1000)
 
-    ask(gateway, 500, concurrency=bulk.Adaptive(maximum=7, start=50))
+    load(gateway, 500, concurrency=bulk.Adaptive(maximum=7, start=50))
 
     assert gateway.most == 7
 
@@ -118,7 +112,7 @@ def test_it_begins_with_few_and_doubles() -> None:
     """The first round trip has four calls, and each later one twice as many."""
     gateway = Limited(lambda _: 1000)
 
-    ask(gateway, 60)
+    load(gateway, 60)
 
     ended = [round(time / 0.1) for time, _ in gateway.log]
     assert [ended.count(trip) for trip in (1, 2, 3, 4)] == [4, 8, 16, 32]
@@ -128,7 +122,7 @@ def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
     """While all calls are refused, few calls are in flight."""
     gateway = Limited(lambda _: 0)
 
-    ask(gateway, 1000, deadline=30.0)
+    load(gateway, 1000, deadline=30.0)
 
     late = [time for time, _ in gateway.log if time >= 10]
     assert 0 < len(late) <= 20 * 5
@@ -161,11 +155,7 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
         finally:
             under_way -= 1
 
-    async def main() -> None:
-        async for _ in bulk.run(call, range(600), concurrency="adaptive"):
-            pass
-
-    virtual_time.run(main())
+    results_of(call, range(600), concurrency="adaptive")
 
     if slower:
         assert 8 <= most <= 13
@@ -192,18 +182,11 @@ def test_results_that_are_not_taken_hold_calls_back() -> None:
     assert len(calls) <= 20
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: bulk.Adaptive(maximum=0),
-        lambda: bulk.Adaptive(start=True),
-        lambda: bulk.Adaptive(maximum=1.5),  # type: ignore[arg-type]
-    ],
-)
-def test_wrong_numbers_are_refused(make: Callable[[], object]) -> None:
+@pytest.mark.parametrize("wrong", [{"maximum": 0}, {"start": True}, {"maximum": 1.5}])
+def test_wrong_numbers_are_refused(wrong: dict[str, Any]) -> None:
     """The error names the setting."""
-    with pytest.raises(InvalidArgumentError, match=r"maximum|start"):
-        make()
+    with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
+        bulk.Adaptive(**wrong)
 
 
 class SlowLedger(Memory):
@@ -218,7 +201,7 @@ def test_a_slow_ledger_is_not_taken_for_a_crowded_gateway() -> None:
     """The time of the gateway ends with the call, not when its result is written."""
     gateway = Limited(lambda _: 1000)
 
-    ask(gateway, 1500, journal=SlowLedger())
+    load(gateway, 1500, journal=SlowLedger())
 
     assert gateway.most == 100
 
@@ -243,13 +226,10 @@ def test_a_timer_that_fires_early_does_not_end_the_run(monkeypatch: pytest.Monke
     """A call that waits for the pace is started, even if no other call wakes the loop."""
     pace = Pace()
     pace.rate = 1.0
-    monkeypatch.setattr("gateway_sdk.bulk._controller.Pace", lambda: pace)
-
-    async def call(number: int) -> int:
-        return number
+    monkeypatch.setattr("gateway_sdk.bulk._limit.Pace", lambda: pace)
 
     async def main() -> list[int]:
-        return [result.value async for result in bulk.run(call, range(3), concurrency="adaptive")]
+        return [result.value async for result in bulk.run(same, range(3), concurrency="adaptive")]
 
     with asyncio.Runner(loop_factory=CoarseLoop) as runner:
         assert runner.run(main()) == [0, 1, 2]
@@ -264,3 +244,117 @@ def test_waits_after_cuts_stop_no_other_item(refused: bool | None) -> None:
         controller.waits(slot, 0.1, 10.0)
 
     assert controller.has_room(0.2, 0) is (refused is None)
+
+
+@pytest.mark.parametrize(
+    ("is_429", "wait", "is_rate"), [(True, 1.0, True), (False, 1.0, False), (True, 0.4, False)]
+)
+def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
+    *, is_429: bool, wait: float, is_rate: bool
+) -> None:
+    """Another status has another reason, and short waits were not asked for."""
+    controller = Controller(maximum=10, start=4)
+    for at in (0.0, 2.0):
+        slots = [controller.begin(at) for _ in range(4)]
+        for slot in slots:
+            controller.attempt_ended(slot, at + 0.1, refused=False, is_429=False)
+        for slot in slots * 2:
+            controller.attempt_ended(slot, at + 0.2, refused=True, is_429=is_429)
+            controller.waits(slot, at + 0.2, wait)
+        for slot in slots:
+            controller.ended(slot)
+
+    assert (controller._pace.rate is not None) is is_rate
+
+
+def refusals(controller: Controller, *, is_429: bool, overlapping: bool = False) -> None:
+    """Take a call and refuse the next one, twelve times; perhaps while another is on its way."""
+    for second in range(12):
+        at = float(second)
+        fine = controller.begin(at)
+        refused = None
+        if overlapping:
+            refused = controller.begin(at + 0.1)
+        controller.attempt_ended(fine, at + 0.2, refused=False, is_429=False)
+        controller.ended(fine)
+        refused = refused or controller.begin(at + 0.3)
+        controller.attempt_ended(refused, at + 0.4, refused=True, is_429=is_429)
+        controller.ended(refused)
+
+
+@pytest.mark.parametrize(
+    ("is_429", "overlapping", "is_rate"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+    ids=["alone", "503", "not alone"],
+)
+def test_calls_that_are_refused_alone_prove_a_rate(
+    *, is_429: bool, overlapping: bool, is_rate: bool
+) -> None:
+    """It is not the number of calls; a 503 may have another reason."""
+    controller = Controller(maximum=10, start=2)
+
+    refusals(controller, is_429=is_429, overlapping=overlapping)
+
+    assert (controller._pace.rate is not None) is is_rate
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.full) for n in range(1, 10))]
+)
+@pytest.mark.parametrize("name", simulated.TABLE)
+def test_nearly_all_of_a_gateway_is_used(name: str, seed: int) -> None:
+    """Each run of a minute reaches the required share, from the first second on."""
+    assert simulated.missed(name, [simulated.simulate(name, seed)]) == []
+
+
+def test_the_table_says_what_was_missed() -> None:
+    """It has the name of the gateway and the required share."""
+    poor = [simulated.Outcome(share=0.5, refused=0.5)] * 3
+
+    share, refused = simulated.missed("limit 50", poor)
+
+    assert share == "limit 50: 0.50 of the capacity, 0.95 wanted"
+    assert refused == "limit 50: 50.0% refused, 1% at most"
+    assert simulated.row("limit 50", poor).startswith("| limit 50 | 0.500 | 0.500 | 0.95 |")
+
+
+class Slower(simulated.Simulation):
+    """A gateway whose latency changes after twenty seconds."""
+
+    shared = False
+
+    def _latency(self) -> float:
+        """Grow for every call alike, or with the square of their number beyond ten."""
+        if self._now < 20:
+            return super()._latency()
+        return super()._latency() * (max(1.0, self._serving / 10) ** 2 if self.shared else 3.0)
+
+
+class Crowded(Slower):
+    """Ten calls at once become the best number."""
+
+    shared = True
+
+
+@pytest.mark.parametrize(("kind", "least", "most"), [(Slower, 45, 55), (Crowded, 5, 20)])
+def test_a_latency_that_grows_later_is_examined(kind: type[Slower], least: int, most: int) -> None:
+    """Fewer calls are tried; that stays if it helps, and ends if the gateway is only slower."""
+    controller = Controller(maximum=100, start=4)
+
+    kind(simulated.TABLE["limit 50"], controller, seed=1).run()
+
+    assert least <= controller.size <= most
+
+
+def test_a_gateway_that_is_back_is_used_again() -> None:
+    """However long it refused everything, what that proved does not outlast it."""
+    controller = Controller(maximum=100, start=4)
+    for second in range(1000):
+        slots = []
+        while controller.has_room(second, 0):
+            slots.append(controller.begin(second))
+        for slot in slots:
+            controller.attempt_ended(slot, second + 0.1, refused=second < 900, is_429=False)
+            controller.ended(slot)
+
+    assert controller.size == 100

@@ -1,6 +1,8 @@
-"""How a run ends: at its deadline or by a cancellation from within, and the known outcomes."""
+"""How runs and items end, what is known of them then, and what outlives them."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -19,12 +21,11 @@ from gateway_sdk import (
     RetryPolicy,
     bulk,
 )
-from tests.bulk.journal.journals import rows
+from gateway_sdk._call.events import ITEMS
+from tests.bulk.runs import JOB, fetch, keep_values, rows, same
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
-
-SLOW = 30.0
 
 
 def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
@@ -140,28 +141,17 @@ async def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> N
     assert results == [5]
 
 
-async def test_attempts_are_those_of_all_calls_of_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries and a second call count; an error from elsewhere has its own attempts."""
-    busy, fine = httpx.Response(429), httpx.Response(200, json=[])
-    gateway, _, _ = scripted(monkeypatch, busy, fine, fine, fine)
-
-    async def twice(_: int) -> None:
-        await gateway.country_data.list_countries()
-        await gateway.country_data.list_countries()
-
-    async with gateway:
-        (result,) = [result async for result in bulk.run(twice, [1])]
-    assert result.attempts == 3
-
+async def test_an_error_from_elsewhere_has_its_own_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are those of the error."""
     gateway, _, _ = scripted(monkeypatch, httpx.Response(429), retry=RetryPolicy(attempts=2))
     async with gateway:
-        try:
+        with pytest.raises(RateLimitedError) as kept:
             await gateway.country_data.list_countries()
-        except RateLimitedError as error:
-            kept = error
 
     async def elsewhere(_: int) -> None:
-        raise kept
+        raise kept.value
 
     (result,) = [result async for result in bulk.run(elsewhere, [1])]
     assert result.attempts == 2
@@ -221,11 +211,8 @@ class Halt(BaseException):
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-async def test_finished_results_are_yielded_before_a_run_fails(
-    tmp_path: Path, ordered: bool
-) -> None:
+async def test_finished_results_are_yielded_before_a_run_fails(path: Path, ordered: bool) -> None:
     """Each finished result is yielded before the error of the run, and is in the journal."""
-    path = tmp_path / "journal.db"
     halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
 
     async def call(number: int) -> int:
@@ -257,19 +244,42 @@ async def test_finished_results_are_yielded_before_a_run_fails(
     assert sorted(line["item"] for line in rows(path)) == [2, 3, 4, 5]
 
 
+def cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+def halted() -> None:
+    raise Halt
+
+
+@pytest.mark.parametrize(("end", "error"), [(cancelled, GatewayError), (halted, Halt)])
+async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
+    end: Callable[[], None], error: type[BaseException]
+) -> None:
+    """Also if what it waits for was cancelled by others: the run must not look complete."""
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        end()
+
+    seen: list[int] = []
+
+    with pytest.raises(error) as caught:
+        await keep_values(bulk.run(same, items()), seen)
+
+    assert seen == [1]
+    assert error is Halt or "items was cancelled from within" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["dump", "load"])
-async def test_an_exit_of_dump_or_load_ends_the_run(tmp_path: Path, name: str) -> None:
+async def test_an_exit_of_dump_or_load_ends_the_run(path: Path, name: str) -> None:
     """As one of the call does."""
 
     def leave(_: object) -> Any:
         raise Halt
 
-    async def call(number: int) -> int:
-        return number
-
-    settings: dict[str, Any] = {"journal": tmp_path / "j.db", "job": "test", name: leave}
     with pytest.raises(Halt):
-        _ = [result async for result in bulk.run(call, range(3), concurrency=1, **settings)]
+        await fetch(path, range(3), same, concurrency=1, **{name: leave})
 
 
 async def test_no_call_begins_in_a_run_that_fails() -> None:
@@ -290,3 +300,193 @@ async def test_no_call_begins_in_a_run_that_fails() -> None:
             pass
 
     assert begun == [0]
+
+
+ITEMS_OF_A_RUN = range(40)
+
+
+def gateway_that(answer: Any, **options: Any) -> GatewaySession:
+    transport = httpx.MockTransport(answer)
+    given = {"retry": None, **options}
+    return GatewaySession("https://g.test", access_token="t", transport=transport, **given)
+
+
+async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
+    return [result.value async for result in results]
+
+
+@pytest.mark.parametrize("concurrency", [4, "adaptive"])
+@pytest.mark.parametrize("journal", [False, True])
+async def test_a_task_that_outlives_its_item_works_on(
+    path: Path, journal: bool, concurrency: Any
+) -> None:
+    """Its ONCE call is sent, is none of the item's, and destroys no result of any run."""
+    left: list[asyncio.Task[None]] = []
+    sent: list[httpx.Request] = []
+    item_is_over = asyncio.Event()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(202)
+
+    async with gateway_that(answer) as gateway:
+
+        async def later() -> None:
+            await item_is_over.wait()
+            await gateway.kyc.send_webhook()
+
+        async def item(number: int) -> int:
+            left.append(asyncio.create_task(later()))
+            return number
+
+        given = {"concurrency": concurrency, **({"journal": path, "job": JOB} if journal else {})}
+        first = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
+        item_is_over.set()
+        await asyncio.gather(*left)
+        again = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
+        await asyncio.gather(*left)
+
+    assert sorted(first) == sorted(again) == list(ITEMS_OF_A_RUN)
+    assert len(sent) == len(left) == (40 if journal else 80)
+
+
+async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path) -> None:
+    """It was started in the context of an item, whose journal is closed by now."""
+    queue: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
+    workers: list[asyncio.Task[None]] = []
+
+    async with gateway_that(lambda _: httpx.Response(200, json={"id": 1})) as gateway:
+
+        async def work() -> None:
+            while True:
+                (await queue.get()).set_result(await gateway.aml.upload_document(b"x"))
+
+        async def item(number: int) -> int:
+            workers[:] = workers or [asyncio.create_task(work())]
+            return number
+
+        await fetch(path, [1], item)
+        answer = asyncio.get_running_loop().create_future()
+        queue.put_nowait(answer)
+        assert await answer == {"id": 1}
+        workers[0].cancel()
+
+
+async def test_an_item_that_has_ended_notes_nothing_more() -> None:
+    """Else the calls of a task that it left behind would be kept for as long as that task runs."""
+    [observer] = [None]
+    calls = asyncio.Event()
+
+    async with gateway_that(lambda _: httpx.Response(200, json=[])) as gateway:
+
+        async def ask() -> None:
+            await calls.wait()
+            for _ in range(5):
+                await gateway.country_data.list_countries()
+
+        async def item(number: int) -> asyncio.Task[None]:
+            nonlocal observer
+            [observer] = ITEMS.get()
+            await gateway.country_data.list_countries()
+            return asyncio.create_task(ask())
+
+        [task] = await done(bulk.run(item, [1]))
+        calls.set()
+        await task
+
+    noted: Any = observer
+    assert noted.attempts == len(noted._calls) == 1
+
+
+async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None:
+    """The adaptive run waited for its retry without end."""
+    waiting = asyncio.Event()
+    left: list[asyncio.Task[Any]] = []
+    policy = RetryPolicy(backoff=100.0, jitter=0.0, backoff_max=100.0)
+
+    async def busy(request: httpx.Request) -> httpx.Response:
+        for _ in range(5):  # some of the items are over then
+            await asyncio.sleep(0)
+        return httpx.Response(503)
+
+    gateway = gateway_that(busy, retry=policy)
+
+    async def sleep(_: float) -> None:
+        await waiting.wait()
+
+    gateway._caller.shared.sleep = sleep
+
+    async def item(number: int) -> int:
+        left.append(asyncio.create_task(gateway.country_data.list_countries()))
+        for _ in range(number % 10):
+            await asyncio.sleep(0)
+        if number % 2:
+            left[-1].cancel()
+        return number
+
+    async with gateway:
+        run = bulk.run(item, ITEMS_OF_A_RUN, concurrency=bulk.Adaptive(maximum=2))
+        assert sorted(await done(run)) == list(ITEMS_OF_A_RUN)
+        for task in left:
+            task.cancel()
+
+
+async def test_a_failed_result_holds_no_frames() -> None:
+    """Nor do its causes: a frame keeps all local variables, of some thousand items."""
+
+    class Large:
+        pass
+
+    kept: list[weakref.ref[Large]] = []
+
+    async def item(_: int) -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        try:
+            int("large")
+        except ValueError as cause:
+            raise LookupError from cause
+
+    async with aclosing(bulk.run(item, range(20))) as run:
+        results = [result async for result in run]
+    gc.collect()
+
+    assert {type(result.error) for result in results} == {LookupError}
+    assert [reference() for reference in kept] == [None] * 20
+
+
+async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:
+    """wait_for cancels the generator, which cannot go on then."""
+
+    async def item(number: int) -> int:
+        if number:
+            await asyncio.get_running_loop().create_future()
+        return number
+
+    run = bulk.run(item, range(5), concurrency=5)
+
+    assert (await anext(run)).value == 0
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(run), 0.01)
+    with pytest.raises(GatewayError, match="ended by a cancellation"):
+        await anext(run)
+    await run.aclose()
+
+
+async def test_calls_in_another_thread_tell_the_controller_nothing() -> None:
+    """Its times are those of the run's event loop; the attempts are counted all the same."""
+
+    def ask(number: int) -> int:
+        async def call() -> None:
+            async with gateway_that(lambda _: httpx.Response(200, json=[])) as gateway:
+                await gateway.country_data.list_countries()
+
+        asyncio.run(call())
+        return number
+
+    async def item(number: int) -> int:
+        return await asyncio.to_thread(ask, number)
+
+    results = [result async for result in bulk.run(item, range(8))]
+
+    assert [result.attempts for result in results] == [1] * 8

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from gateway_sdk import InvalidArgumentError, JournalError, MissingExtraError, NotFoundError, bulk
-from tests.bulk.journal.journals import fetch
+from tests.bulk.runs import fetch, same
 
 MANY = "1.12345678901234567890"
 RATES = [
-    ["EUR", "GBP", "2026-01-02", "0.87"],
-    ["EUR", "USD", "2026-01-02", MANY],
-    ["EUR", "USD", "2026-01-05", "110"],
+    ["EUR", "GBP", "2026-01-02", Decimal("0.87")],
+    ["EUR", "USD", "2026-01-02", Decimal(MANY)],
+    ["EUR", "USD", "2026-01-05", Decimal(110)],
 ]
 
 
@@ -32,9 +32,8 @@ async def rates(item: dict[str, str]) -> Any:
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> Path:
+async def journal(path: Path) -> Path:
     """Provide a journal of rates, in which one series failed."""
-    path = tmp_path / "run.db"
     queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "XXX", "GBP")]
 
     run = bulk.run(rates, queries, journal=path, job="test", concurrency=1)
@@ -42,16 +41,17 @@ async def journal(tmp_path: Path) -> Path:
     return path
 
 
-def read_csv(path: Path) -> list[list[str]]:
+def read_csv(path: Path) -> list[list[Any]]:
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert header == ["base", "symbol", "date", "rate"]
-    return rows
+    return [[*row[:3], Decimal(row[3])] for row in rows]
 
 
-def read_ndjson(path: Path) -> list[list[str]]:
+def read_ndjson(path: Path) -> list[list[Any]]:
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [list(map(str, json.loads(line, parse_float=str).values())) for line in lines]
+    loaded = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
+    return [list(row.values()) for row in loaded]
 
 
 def _need_pyarrow(suffix: str) -> None:
@@ -59,13 +59,12 @@ def _need_pyarrow(suffix: str) -> None:
         pytest.importorskip("pyarrow")  # wine lacks functions that NumPy needs
 
 
-def read_parquet(path: Path) -> list[list[str]]:
+def read_parquet(path: Path) -> list[list[Any]]:
     table = pytest.importorskip("pyarrow.parquet").read_table(path)
     assert [str(kind) for kind in table.schema.types] == [
         *["string"] * 2, "date32[day]", "decimal128(23, 20)",
     ]  # fmt: skip
-    rows = [list(row.values()) for row in table.to_pylist()]
-    return [[*map(str, row[:3]), format(row[3].normalize(), "f")] for row in rows]
+    return [[*map(str, row), rate] for *row, rate in (row.values() for row in table.to_pylist())]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def read_parquet(path: Path) -> list[list[str]]:
     ],
 )
 async def test_rates_have_all_digits_in_each_format(
-    journal: Path, suffix: str, read: Callable[[Path], list[list[str]]]
+    journal: Path, suffix: str, read: Callable[[Path], list[list[Any]]]
 ) -> None:
     """They are sorted, whichever call ended first; what failed is counted."""
     _need_pyarrow(suffix)
@@ -88,13 +87,8 @@ async def test_rates_have_all_digits_in_each_format(
     written = bulk.export(journal, str(out))
 
     assert written == bulk.Exported(rows=3, failed=1)
-    expected = RATES if suffix != ".parquet" else [[*row[:3], _short(row[3])] for row in RATES]
-    assert read(out) == expected
-    assert sorted(path.name for path in out.parent.iterdir()) == sorted([out.name, "run.db"])
-
-
-def _short(number: str) -> str:
-    return format(Decimal(number).normalize(), "f")
+    assert read(out) == RATES
+    assert sorted(path.name for path in out.parent.iterdir()) == sorted([out.name, journal.name])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
@@ -147,9 +141,6 @@ async def test_a_run_without_values_is_an_empty_file(tmp_path: Path) -> None:
 async def test_a_journal_is_exported_during_its_run(tmp_path: Path) -> None:
     """The result that was yielded last is in it."""
     path, out = tmp_path / "run.db", tmp_path / "out.csv"
-
-    async def same(item: int) -> int:
-        return item
 
     async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
         assert bulk.export(path, out).rows >= 1

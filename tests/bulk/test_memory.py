@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import bulk
-from gateway_sdk.bulk import _pace
+from gateway_sdk.bulk import _limit
 
 WARM, WINDOW, WINDOWS = 500, 500, 3
 """Items before the first measurement, and between two of them."""
@@ -48,7 +48,7 @@ async def test_memory_does_not_grow_with_the_items(
     per_item: float,
 ) -> None:
     """A run uses the same memory after many items as after a few, however large each item is."""
-    monkeypatch.setattr(_pace, "_KEPT", TIMES)
+    monkeypatch.setattr(_limit, "_KEPT", TIMES)
 
     async def call(number: int) -> str:
         return str(number) * 100

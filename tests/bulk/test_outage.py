@@ -1,10 +1,12 @@
-"""An outage is waited out, a bad item is a result, and a refused token ends the run."""
+"""What is waited for: a gateway that is away or too busy; a bad item is a result."""
 
 import asyncio
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from gateway_sdk import (
     GatewaySession,
     LoginRequiredError,
     OutageError,
+    Outcome,
+    RateLimitedError,
     ReplyLostError,
     RetryBudget,
     RetryPolicy,
@@ -28,8 +32,7 @@ from gateway_sdk import (
     UnauthorizedError,
     bulk,
 )
-from tests.bulk.journal.journals import rows
-from tests.bulk.test_backpressure import Answering, fetch
+from tests.bulk.runs import Answering, ask, list_countries, results_of, rows
 from tests.support import virtual_time
 
 Kind = Callable[[httpx.Request], httpx.Response]
@@ -68,12 +71,7 @@ class Away:
         return (self.how if is_away else done)(request)
 
 
-class Slow(Answering):
-    """Takes a tenth of a second for each reply."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        await asyncio.sleep(0.1)
-        return await super().handle_async_request(request)
+slow = partial(Answering, seconds=0.1)
 
 
 @pytest.mark.parametrize("concurrency", ["adaptive", 1, 20])
@@ -84,9 +82,9 @@ def test_nothing_is_lost_while_the_gateway_is_away(
 ) -> None:
     """The run waits, says for what and since when, and goes on."""
     told: list[bulk.Progress] = []
-    transport = Slow(Away(how, begin=0.3, end=31.0))
+    transport = slow(Away(how, begin=0.3, end=31.0))
 
-    results = fetch(
+    results = ask(
         transport, orders, 300, concurrency=concurrency, retry=retry, on_progress=told.append
     )
 
@@ -105,9 +103,9 @@ def test_nothing_is_lost_while_the_gateway_is_away(
 @pytest.mark.parametrize("bad", [{7}, {299}, set(range(50, 110)), {3, 100, 101, 102, 200}])
 def test_bad_items_fail_alone(bad: set[int], concurrency: Any, ordered: bool) -> None:
     """They are tried in two later rounds; also many in a row stop no other item for long."""
-    transport = Slow(lambda request: BAD if item_of(request) in bad else done(request))
+    transport = slow(lambda request: BAD if item_of(request) in bad else done(request))
 
-    results = fetch(transport, orders, 300, concurrency=concurrency, ordered=ordered)
+    results = ask(transport, orders, 300, concurrency=concurrency, ordered=ordered)
 
     assert {result.item for result in results if result.error} == bad
     assert not ordered or [result.item for result in results] == list(range(300))
@@ -121,11 +119,11 @@ def test_bad_items_fail_alone(bad: set[int], concurrency: Any, ordered: bool) ->
 @pytest.mark.parametrize("patience", [0, 100])
 def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
     """When the patience ends, the run ends too."""
-    transport = Slow(Away(how, begin=0.3))
+    transport = slow(Away(how, begin=0.3))
     moments: list[float] = []
 
     with pytest.raises(OutageError, match=f"no success for {patience} s, since ") as caught:
-        fetch(
+        ask(
             transport,
             orders,
             300,
@@ -136,18 +134,6 @@ def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
     assert caught.value.advice is Advice.REPEAT
     assert isinstance(caught.value.__cause__, ReplyLostError | ServerError)
     assert transport.asked[-1][1] <= moments[-1] + patience
-
-
-def run_with(
-    call: Callable[[int], Any], items: int = 40, **options: Any
-) -> list[bulk.BulkResult[int, Any]]:
-    """Run without a session, in virtual time."""
-
-    async def main() -> list[bulk.BulkResult[int, Any]]:
-        run = bulk.run(call, range(items), concurrency=4, **options)
-        return [result async for result in run]
-
-    return virtual_time.run(main())
 
 
 def test_an_outage_at_the_end_of_a_run_is_waited_out_too(
@@ -164,7 +150,7 @@ def test_an_outage_at_the_end_of_a_run_is_waited_out_too(
         return item
 
     caplog.set_level("WARNING", "gateway_sdk.bulk")
-    (result,) = run_with(call, 1, patience=None)
+    (result,) = results_of(call, range(1), patience=None)
 
     assert result.error is None
     assert caplog.messages == ["a bulk run waits, because of: away", "a bulk run goes on"]
@@ -173,11 +159,11 @@ def test_an_outage_at_the_end_of_a_run_is_waited_out_too(
 def test_a_refused_token_that_cannot_be_renewed_ends_the_run_at_once() -> None:
     """All other items would fail too; those that are done stay done."""
     count = itertools.count()
-    transport = Slow(lambda request: done(request) if next(count) < 20 else httpx.Response(401))
+    transport = slow(lambda request: done(request) if next(count) < 20 else httpx.Response(401))
     seen: list[bulk.Progress] = []
 
     with pytest.raises(UnauthorizedError) as caught:
-        fetch(transport, orders, 300, concurrency=4, on_progress=seen.append)
+        ask(transport, orders, 300, concurrency=4, on_progress=seen.append)
 
     assert caught.value.token_is_static
     assert seen[-1].done == 20
@@ -214,7 +200,7 @@ def test_a_missing_login_is_waited_for(advice: Advice) -> None:
             raise error("away")
         return item
 
-    results = run_with(call)
+    results = results_of(call, range(40), concurrency=4)
 
     assert [result.error for result in results] == [None] * 40
     at_once = [moment for _, moment in calls if 0.35 < moment < 1.0]
@@ -236,7 +222,7 @@ def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
         return item
 
     bugs: list[int] = []
-    results = run_with(call)
+    results = results_of(call, range(40), concurrency=4)
 
     assert [result.item for result in results if result.error] == bugs
     assert len(results) == 40
@@ -252,7 +238,10 @@ def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
             await asyncio.sleep(1000)
         return item
 
-    results = {result.item: result.error for result in run_with(call, deadline=10)}
+    results = {
+        result.item: result.error
+        for result in results_of(call, range(40), concurrency=4, deadline=10)
+    }
 
     assert isinstance(results[0], ConnectionFailedError)
     assert all(results[item] is None for item in range(1, 21))
@@ -261,7 +250,7 @@ def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
 
 def test_the_deadline_ends_an_outage() -> None:
     """All items have a result: nothing was sent for them."""
-    results = fetch(Slow(Away(cut)), orders, 40, deadline=20.0)
+    results = ask(slow(Away(cut)), orders, 40, deadline=20.0)
 
     errors = [result.error for result in results]
     assert len(errors) == 40
@@ -288,9 +277,8 @@ async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(tmp_path: P
     assert [row["item"] for row in rows(path)] == [0]
 
 
-async def test_an_item_that_waits_for_its_next_round_has_no_row(tmp_path: Path) -> None:
+async def test_an_item_that_waits_for_its_next_round_has_no_row(path: Path) -> None:
     """A run that is closed or killed meanwhile begins it again."""
-    path = tmp_path / "journal.db"
 
     async def call(item: int) -> int:
         if item == 0:
@@ -307,9 +295,9 @@ async def test_an_item_that_waits_for_its_next_round_has_no_row(tmp_path: Path) 
 def test_a_fifth_of_the_replies_may_be_cut_and_each_item_is_fetched() -> None:
     """With the retries of a run, and its later rounds."""
     chance = iter(range(10**9))
-    transport = Slow(lambda request: cut(request) if next(chance) % 5 == 0 else done(request))
+    transport = slow(lambda request: cut(request) if next(chance) % 5 == 0 else done(request))
 
-    results = fetch(
+    results = ask(
         transport, orders, 610, concurrency=10, retry=RetryPolicy(attempts=3, backoff=0.1)
     )
 
@@ -331,7 +319,7 @@ def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
         gateway = GatewaySession(
             "http://localhost",
             access_token="-",
-            transport=Slow(answer),
+            transport=slow(answer),
             retry_budget=RetryBudget(reserve=1, share=0, per_second=0),
         )
         async with gateway:
@@ -360,3 +348,179 @@ def test_a_session_that_is_closed_stays_closed() -> None:
 
     assert all(isinstance(result.error, SessionStateError) for result in results)
     assert sorted(calls) == list(range(20))
+
+
+def per_second(limit: int) -> Callable[[httpx.Request], httpx.Response]:
+    """Accept so many requests per second, and ask the others to come in the next second."""
+    taken: Counter[int] = Counter()
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        second = int(virtual_time.now())
+        taken[second] += 1
+        if taken[second] > limit:
+            return httpx.Response(429, headers={"Retry-After": "1"})
+        return httpx.Response(200, json=[])
+
+    return answer
+
+
+@pytest.mark.parametrize("retry", [None, RetryPolicy()])
+@pytest.mark.parametrize("concurrency", ["adaptive", 1, 20])
+def test_a_rate_limit_fails_no_item(concurrency: Any, retry: RetryPolicy | None) -> None:
+    """Twenty requests per second, with Retry-After: every item succeeds in the end."""
+    transport = Answering(per_second(20))
+
+    results = ask(transport, list_countries, 240, concurrency=concurrency, retry=retry)
+
+    assert [result.error for result in results] == [None] * 240
+    assert sum(result.attempts for result in results) == len(transport.asked)
+
+
+def refusing(
+    times: int, retry_after: str | None = None
+) -> Callable[[httpx.Request], httpx.Response]:
+    """Refuse a number of requests, and accept later ones."""
+    numbers = itertools.count()
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        if next(numbers) >= times:
+            return httpx.Response(200, json=[])
+        return httpx.Response(429, headers={"Retry-After": retry_after} if retry_after else {})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "least"),
+    [("7", [7] * 5), (None, [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30])],
+)
+def test_waits_are_those_asked_for_or_double(retry_after: str | None, least: list[float]) -> None:
+    """With a random addition of at most one second; attempts before them count."""
+    transport = Answering(refusing(len(least), retry_after))
+
+    (result,) = ask(transport, list_countries, 1)
+
+    times = [time for _, time in transport.asked]
+    waits = [later - sooner for sooner, later in itertools.pairwise(times)]
+    assert (result.error, result.attempts) == (None, len(least) + 1)
+    assert all(asked <= wait <= asked + 1 for asked, wait in zip(least, waits, strict=True))
+
+
+def test_refused_items_do_not_come_back_together() -> None:
+    """Each adds a random time, and none comes earlier than asked for."""
+    transport = Answering(refusing(20, "3"))
+
+    ask(transport, list_countries, 20, concurrency=20)
+
+    back = [time for _, time in transport.asked if time > 0]
+    assert len(set(back)) == 20
+    assert min(back) >= 3
+
+
+def test_the_deadline_ends_the_waiting() -> None:
+    """The error says that the deadline passed and that nothing was done."""
+    transport = Answering(refusing(10**6, "4"))
+
+    results = ask(transport, list_countries, 2, deadline=10.0)
+
+    for result in results:
+        assert isinstance(result.error, DeadlineExceededError)
+        assert result.error.outcome in (Outcome.REFUSED, Outcome.NOT_SENT)
+        assert len(result.error.attempts) <= 1
+    assert sum(result.attempts for result in results) == len(transport.asked)
+
+
+@pytest.mark.parametrize(("patience", "requests"), [(0, 1), (3.9, 1), (11.9, 3)])
+def test_the_patience_of_the_user_ends_the_waiting(patience: float, requests: int) -> None:
+    """The 429 is then the result of the item."""
+    transport = Answering(refusing(10**6, "4"))
+
+    (result,) = ask(transport, list_countries, 1, patience=patience)
+
+    assert isinstance(result.error, RateLimitedError)
+    assert len(transport.asked) == result.attempts == requests
+
+
+@pytest.mark.parametrize(
+    ("calls", "statuses", "fails"),
+    [
+        ("write", [429, 429, 429, 200], False),  # a 429 proves that no customer was created
+        ("write, read", [200, 429], True),  # the write would be repeated
+        ("read, read", [200, 429, 200, 200], False),
+    ],
+)
+def test_an_item_is_begun_again_if_this_repeats_no_write(
+    calls: str, statuses: list[int], fails: bool
+) -> None:
+    """Else the 429 is its result."""
+    replies = iter(statuses)
+
+    async def call(gateway: GatewaySession, item: int) -> None:
+        for name in calls.split(", "):
+            if name == "write":
+                await gateway.customer.create_customer({})
+            else:
+                await list_countries(gateway, item)
+
+    transport = Answering(lambda _: httpx.Response(next(replies), json=[]))
+    (result,) = ask(transport, call, 1)
+
+    assert isinstance(result.error, RateLimitedError) is fails
+    assert len(transport.asked) == result.attempts == len(statuses)
+
+
+def test_a_refusal_of_an_unobserved_call_is_a_result() -> None:
+    """A call that the run did not observe may have been made beside writes."""
+    error = RateLimitedError("429", status=429)
+    error.operation = "create_customer"
+    called = 0
+
+    async def call(_: int) -> None:
+        nonlocal called
+        called += 1
+        raise error
+
+    (result,) = results_of(call, [1])
+
+    assert result.error is error
+    assert called == 1
+
+
+def test_a_refusal_that_the_function_raises_itself_is_waited_out() -> None:
+    """A RateLimitedError without an operation only asks to call again later."""
+    times: list[float] = []
+
+    async def call(_: int) -> int:
+        times.append(virtual_time.now())
+        if len(times) < 3:
+            error = RateLimitedError("429", status=429)
+            error.retry_after = 2.0
+            raise error
+        return len(times)
+
+    (result,) = results_of(call, [1])
+
+    assert result.value == 3
+    assert all(later - sooner >= 2 for sooner, later in itertools.pairwise(times))
+
+
+def test_an_item_with_a_write_in_flight_is_not_begun_again() -> None:
+    """The write may be done while the other call is refused, and would be repeated."""
+
+    class SlowWrites(Answering):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            self.seconds = 5.0 if "create" in request.url.path else 0.0
+            return await super().handle_async_request(request)
+
+    async def call(gateway: GatewaySession, _: int) -> None:
+        await asyncio.gather(
+            gateway.customer.create_customer({}), gateway.country_data.list_countries()
+        )
+
+    transport = SlowWrites(
+        lambda request: httpx.Response(200 if "create" in request.url.path else 429, json={})
+    )
+    (result,) = ask(transport, call, 1, patience=60)
+
+    assert isinstance(result.error, RateLimitedError)
+    assert [name for name, _ in transport.asked].count("create") == 1

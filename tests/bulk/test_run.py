@@ -1,16 +1,29 @@
 """Runs of any shape: each item has one result, nothing is begun too early, and nothing is left."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, strategies as st
+from pydantic import SecretStr
 
-from gateway_sdk import DeadlineExceededError, GatewayError, NotFoundError, Outcome, bulk
-from tests.bulk.test_ledger import Memory
+from gateway_sdk import (
+    DeadlineExceededError,
+    GatewayError,
+    InvalidArgumentError,
+    NotFoundError,
+    Observer,
+    Outcome,
+    RunInfo,
+    bulk,
+)
+from tests.bulk.runs import Memory, keep_values, same
 from tests.support import virtual_time
 
 Numbered = tuple[int, int]
@@ -228,10 +241,7 @@ def test_each_item_has_one_result(shape: Shape) -> None:
 
 
 async def double(number: int) -> int:
-    """Return twice the number, or fail for odd ones."""
     await asyncio.sleep(0)
-    if number % 2:
-        raise GatewayError(f"odd: {number}")
     return 2 * number
 
 
@@ -260,3 +270,205 @@ async def test_slots_do_not_wait_for_the_consumer() -> None:
         await asyncio.sleep(0)
 
     assert started == [0, 1, 2, 3]
+
+
+async def numbers(count: int) -> AsyncIterator[int]:
+    for number in range(count):
+        await asyncio.sleep(0)
+        yield number
+
+
+class NoLedger:
+    """A ledger of the user's, as far as its arguments are checked."""
+
+    open = has = read = write = aclose = double
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"items": "USD"}, "items is a single string"),
+    ({"items": 7}, "items must be an iterable"),
+    ({"call": None}, "call must be"),
+    ({"key": "id"}, "key must be"),
+    ({"on_progress": 1}, "on_progress must be"),
+    ({"on_progress": double}, "on_progress must be a plain function"),
+    ({"ordered": 1}, "ordered must be"),
+    ({"deadline": 0}, "deadline must be"),
+    ({"deadline": "1"}, "deadline must be"),
+    *(({"concurrency": wrong}, "concurrency must be") for wrong in (0, -1, 1.5, True, "4", "fast")),
+    *(({"patience": wrong}, "patience must be") for wrong in (-1, True, "1", float("nan"))),
+    *(({"observers": wrong}, "^observers must be") for wrong in (None, [Observer], [print])),
+    ({"journal": 7, "job": "test"}, "journal must be"),
+    ({"journal": "a\0b", "job": "test"}, "no file can have"),
+    *[({"journal": "\ud800", "job": "test"}, "no file can have")] * (os.name == "posix"),
+    ({"journal": NoLedger(), "job": "x"}, "go with a journal that is a file"),
+    ({"journal": NoLedger(), "retry_failed": True}, "go with a journal that is a file"),
+    *(({"journal": "x", **job}, "needs job=") for job in ({}, {"job": " "}, {"job": "a\nb"})),
+    *(({name: str}, "go with journal=") for name in ("dump", "load")),
+    ({"job": "x"}, "go with journal="),
+    ({"retry_failed": True}, "go with journal="),
+    ({"retry_failed": 1}, "retry_failed must be"),
+    ({"dump": 1}, "dump must be"),
+    ({"load": 1}, "load must be"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named"), WRONG)
+def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:
+    """The error names the argument, before an item is taken."""
+    with pytest.raises(InvalidArgumentError, match=named):
+        bulk.run(**{"call": double, "items": [1], **arguments})
+
+
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [(object(), "no JSON value"), (SecretStr("one"), "a secret")],
+)
+async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
+    """Results of calls in flight are yielded; the error gives the way out and shows no item."""
+    seen: list[object] = []
+
+    with pytest.raises(InvalidArgumentError, match=why) as caught:
+        await keep_values(bulk.run(same, ["first", item, "last"], key=lambda item: item), seen)
+
+    assert seen == ["first"]
+    assert "give key=" in str(caught.value)
+    assert "one" not in str(caught.value).split()
+
+
+async def test_known_results_let_other_tasks_run() -> None:
+    """A long row of equal items does not block the event loop."""
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    async for _ in bulk.run(double, [1] * 1000, key=lambda item: item, concurrency=500):
+        pass
+    counting.cancel()
+
+    assert turns >= 10
+
+
+NUMBER: ContextVar[int] = ContextVar("the number of the item", default=0)
+
+
+class Book(Observer):
+    """Records the hooks of a run, and gives each item a number."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Any, ...]] = []
+        self.runs: set[RunInfo] = set()
+
+    def run_started(self, run: RunInfo) -> None:
+        self.runs.add(run)
+        self.events.append(("started", run.total))
+
+    def item_started(self, run: RunInfo, number: int) -> None:
+        self.runs.add(run)
+        self.events.append(("item", number))
+        NUMBER.set(number)
+
+    def run_finished(
+        self, run: RunInfo, done: int, failed: int, error: BaseException | None, elapsed: float
+    ) -> None:
+        assert elapsed >= 0
+        self.runs.add(run)
+        self.events.append(("finished", done, failed, error and type(error).__name__))
+
+
+async def numbered(item: int) -> int:
+    """Return the number of the item as the observer set it; fail for every third."""
+    await asyncio.sleep(0)
+    if item % 3 == 2:
+        raise ZeroDivisionError
+    return NUMBER.get()
+
+
+def failing() -> Any:
+    yield 0
+    raise LookupError
+
+
+@pytest.mark.parametrize(
+    ("items", "values", "events"),
+    [
+        # The end is told when all calls have ended, with the results that the caller took.
+        (range(5), [1, 2, 4, 5], [("started", 5), *range(1, 6), ("finished", 5, 1, None)]),
+        (iter(range(9)), [1], [("started", None), 1, 2, ("finished", 1, 0, "GeneratorExit")]),
+        (failing(), [1], [("started", None), 1, ("finished", 1, 0, "LookupError")]),
+        # An item whose result is known is not begun, and its result is counted.
+        ([0, 0, 1], [1, 1, 2], [("started", 3), 1, 2, ("finished", 3, 0, None)]),
+        ([10, 0], [0, 1], [("started", 2), 1, ("finished", 2, 0, None)]),
+    ],
+    ids=["all", "left", "failing", "equal", "in the journal"],
+)
+async def test_a_run_is_told_with_its_items(
+    path: Path, items: Any, values: list[int], events: list[Any]
+) -> None:
+    """What the hook of an item sets is visible in this item only."""
+    book, seen = Book(), list[int]()
+    options: dict[str, Any] = {"journal": path, "job": "numbers", "concurrency": 1}
+    async for _ in bulk.run(numbered, [10], **options):
+        pass
+
+    run = bulk.run(numbered, items, ordered=True, observers=[book], **options)
+    assert book.events == []  # no call has begun
+    with suppress(LookupError):
+        async with aclosing(run) as results:
+            async for result in results:
+                if result.error is None:
+                    seen.append(result.value)
+                if "GeneratorExit" in events[-1]:
+                    break
+
+    expected = [("item", event) if isinstance(event, int) else event for event in events]
+    begun = len(expected) - 1  # one more may begin before the run is left
+    assert (book.events[:begun], book.events[-1]) == (expected[:begun], expected[-1])
+    assert seen == values
+    assert len(book.runs) == 1
+    assert NUMBER.get() == 0
+
+
+async def test_an_observer_that_raises_does_not_change_a_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its errors are logged; the other observers are called."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    hooks = dict.fromkeys(["run_started", "item_started", "run_finished"], fail)
+    failing, book = type("Failing", (Observer,), hooks)(), Book()
+
+    async for result in bulk.run(numbered, [0], observers=[failing, book]):
+        assert result.value == 1
+
+    assert [event[0] for event in book.events] == ["started", "item", "finished"]
+    assert [record.getMessage() for record in caplog.records] == ["an observer failed"] * 3
+
+
+@pytest.mark.parametrize("hook", ["run_started", "run_finished"])
+@pytest.mark.parametrize("order", [1, -1])
+async def test_who_hears_of_the_start_of_a_run_hears_of_its_end(hook: str, order: int) -> None:
+    """Also if a hook raises what is no Exception, as `pytest.fail` does."""
+    heard: list[str] = []
+
+    def leave(*_: object) -> None:
+        heard.append(hook)
+        raise asyncio.CancelledError
+
+    book, leaving = Book(), type("Leaving", (Book,), {hook: leave})()
+    with pytest.raises(asyncio.CancelledError):
+        async for _ in bulk.run(numbered, [0], observers=[book, leaving][::order]):
+            pass
+
+    never = hook == "run_started" and order == -1  # it comes after the one that raised
+    assert [event[0] for event in book.events if event[0] != "item"] == (
+        [] if never else ["started", "finished"]
+    )
+    heard += [event[0] for event in leaving.events if event[0] != "item"]
+    assert heard == [hook, "finished" if hook == "run_started" else "started"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bulk.journal.journals import rows
+from tests.bulk.runs import rows
 from tests.support import documents
 from tests.support.postgres_server import POSTGRES, point_libpq_at
 

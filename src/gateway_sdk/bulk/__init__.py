@@ -1,6 +1,6 @@
 """Runs of one coroutine function over many items."""
 
-from gateway_sdk.bulk._export import EXPORT_SUFFIXES, Exported, Results, export, write_results
+from gateway_sdk.bulk._export import EXPORT_SUFFIXES, Exported, export, write_results
 from gateway_sdk.bulk._limit import Adaptive
 from gateway_sdk.bulk.ledger import Entry, Failure, Ledger, State
 from gateway_sdk.bulk.results import BulkResult, Outage, Progress
@@ -18,7 +18,6 @@ __all__ = [
     "Outage",
     "Progress",
     "RateRow",
-    "Results",
     "State",
     "currencies_of",
     "export",

@@ -14,13 +14,13 @@ from itertools import islice
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Any, Final, TypeAlias, cast
 
 from gateway_sdk._extras import needing_extra
 from gateway_sdk.bulk.series import RateRow, rate_rows
 from gateway_sdk.errors import InvalidArgumentError, JournalError
 
-Row = Sequence[Any]
+Rows: TypeAlias = Callable[[], Iterable[Sequence[Any]]]
 
 ITEM_COLUMNS: Final = (
     "item", "state", "value", "error", "message", "operation", "outcome", "status", "advice",
@@ -82,29 +82,27 @@ def export(
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:
             (failed,) = database.execute(_FAILED).fetchone()
-            return replace(write_results(_Journal(database), out, rates=rates), failed=failed)
+            written = write_results(lambda: database.execute(_ITEMS), out, rates=rates)
+            return replace(written, failed=failed)
     except InvalidArgumentError:
         raise
     except (sqlite3.Error, ValueError) as error:
         raise JournalError(f"the journal {journal} cannot be read: {error}") from None
 
 
-class Results(Protocol):
-    """The results of many items, which can be read several times."""
-
-    def values(self) -> Iterable[tuple[str | None, str | None]]:
-        """Return the item and the value, as JSON, of each item that is done."""
-        ...
-
-    def rows(self) -> Iterable[Row]:
-        """Return a row of each item: what `export` writes of it, in that order."""
-        ...
-
-
 def write_results(
-    results: Results, out: str | PathLike[str], *, rates: bool | None = None
+    rows: Callable[[], Iterable[Sequence[Any]]],
+    out: str | PathLike[str],
+    *,
+    rates: bool | None = None,
 ) -> Exported:
     """Write results into a file, as `export` does; `failed` is not counted.
+
+    Args:
+        rows: Returns a row of each item, with what `export` writes of it, in that order. It is
+            called up to three times.
+        out: The file.
+        rates: Whether to write the rates of the values of items whose state is "done".
 
     Raises:
         InvalidArgumentError: *out* has another suffix.
@@ -112,44 +110,29 @@ def write_results(
         OSError: *out* cannot be written.
     """
     write, others = _writer_for(out), 0
-    if rates is None:
-        first = next(iter(results.values()), None)
-        rates = first is not None and _rates_of(*first) is not None
 
-    def rows_of_rates() -> Iterator[Row]:
+    def series() -> Iterator[list[RateRow] | None]:
+        return (_rates_of(item, value) for item, state, value, *_ in rows() if state == "done")
+
+    def rows_of_rates() -> Iterator[Sequence[Any]]:
         nonlocal others
         others = 0
-        for item, value in results.values():
-            rows = _rates_of(item, value)
-            others += rows is None
-            yield from rows or ()
+        for found in series():
+            others += found is None
+            yield from found or ()
 
-    columns, rows = (RateRow._fields, rows_of_rates) if rates else (ITEM_COLUMNS, results.rows)
+    is_rates = next(series(), None) is not None if rates is None else rates
+    columns, source = (RateRow._fields, rows_of_rates) if is_rates else (ITEM_COLUMNS, rows)
     with _whole(Path(out)) as file:
-        return Exported(write(file, columns, rows), 0, others)
+        return Exported(write(file, columns, source), 0, others)
 
 
 _FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
-_FIRST: Final = "select item, value from items where state = 'done' order by item, id limit 1"
-_DONE: Final = "select item, value from items where state = 'done' order by item, id"
 _ITEMS: Final = """
 select item, state, value, error, message, operation, outcome, status, advice,
   attempts, elapsed, time
 from items where state not in ('begun', 'interrupted') order by item, id
 """
-
-
-class _Journal:
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def values(self) -> Iterable[Any]:
-        # The first without sorting all: `write_results` may ask for no other.
-        yield from self._database.execute(_FIRST)
-        yield from islice(self._database.execute(_DONE), 1, None)
-
-    def rows(self) -> Iterable[Row]:
-        return self._database.execute(_ITEMS)
 
 
 def _rates_of(item: str | None, value: str | None) -> list[RateRow] | None:
@@ -160,7 +143,7 @@ def _rates_of(item: str | None, value: str | None) -> list[RateRow] | None:
     return rows and [row._replace(rate=Decimal(row.rate)) for row in rows]
 
 
-Writer = Callable[[IO[bytes], Sequence[str], Callable[[], Iterable[Row]]], int]
+Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Rows], int]
 
 
 def _writer_for(out: str | PathLike[str]) -> Writer:
@@ -189,7 +172,7 @@ def _whole(out: Path) -> Generator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
-def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Callable[[], Iterable[Row]]) -> int:
+def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Rows) -> int:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer, count = csv.writer(text), 0
     writer.writerow(columns)
@@ -200,9 +183,7 @@ def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Callable[[], Itera
     return count
 
 
-def _write_ndjson(
-    file: IO[bytes], columns: Sequence[str], rows: Callable[[], Iterable[Row]]
-) -> int:
+def _write_ndjson(file: IO[bytes], columns: Sequence[str], rows: Rows) -> int:
     count = 0
     for row in rows():
         pairs = zip(columns, row, strict=True)
@@ -222,9 +203,7 @@ def _json(name: str, value: Any) -> str:
     return json.dumps(value if isinstance(value, str | int | float | None) else str(value))
 
 
-def _write_parquet(
-    file: IO[bytes], columns: Sequence[str], rows: Callable[[], Iterable[Row]]
-) -> int:
+def _write_parquet(file: IO[bytes], columns: Sequence[str], rows: Rows) -> int:
     # As Any, because it has no annotations.
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
@@ -240,7 +219,7 @@ def _write_parquet(
     return count
 
 
-def _decimal(arrow: Any, rows: Callable[[], Iterable[Row]]) -> Any:
+def _decimal(arrow: Any, rows: Rows) -> Any:
     """Return the smallest type that has all digits of all rates."""
     before = after = 1
     for *_, rate in rows():

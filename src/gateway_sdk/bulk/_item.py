@@ -1,7 +1,6 @@
 """One item of a run: what its calls did, and what may be done with it next."""
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,23 +13,13 @@ from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
-    RateLimitedError,
     SessionStateError,
     StatusError,
 )
 from gateway_sdk.observer import CallInfo
-from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
-
-_FIRST_WAIT: Final = 0.5
-"""Seconds, as in `RetryPolicy.backoff`, if the gateway does not say; each refusal doubles them."""
-
-_LONGEST_WAIT: Final = 30.0
-"""Seconds at which the doubling stops: an item is then tried twice a minute."""
+from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
-
-_SPREAD: Final = 1.0
-"""The largest random addition in seconds, so that items are not repeated together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +57,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
         self.digest = digest
         self.followers: list[ItemRun[Item, Value]] = []
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
-        self._in_flight: set[CallInfo] = set()
+        self._ended: dict[CallInfo, Outcome] = {}  # those that are not in flight
 
     def begin(self, *, is_probe: bool) -> None:
         self.is_open, self.is_probe, self.began, self._was_reported = True, is_probe, None, False
@@ -123,7 +112,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
             if not self._intended:
                 self._run.withdraw(self)
 
-    def refused(self, error: RateLimitedError, seconds: float) -> None:
+    def refused(self, error: Exception, seconds: float) -> None:
         """Note that the item waits, with no call in flight: it has not begun."""
         if not self._calls:
             self._report(error)
@@ -137,7 +126,6 @@ class ItemRun(RunItem, Generic[Item, Value]):
 
     def call_started(self, call: CallInfo) -> None:
         self._calls[call] = ()
-        self._in_flight.add(call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         if not self.is_open:
@@ -160,13 +148,9 @@ class ItemRun(RunItem, Generic[Item, Value]):
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        del outcome, error, elapsed
+        del error, elapsed
         if self.is_open:  # else it was in flight when the item ended
-            self._in_flight.discard(call)
-
-    def _outcome_of(self, call: CallInfo) -> Outcome:
-        outcome = outcome_of(self._calls[call], call.operation.repeatability)
-        return max(outcome, Outcome.UNKNOWN) if call in self._in_flight else outcome
+            self._ended[call] = outcome
 
     @property
     def has_calls(self) -> bool:
@@ -174,9 +158,11 @@ class ItemRun(RunItem, Generic[Item, Value]):
 
     @property
     def outcome(self) -> Outcome:
-        outcomes = [(call.operation.repeatability, self._outcome_of(call)) for call in self._calls]
-        changing = [outcome for kind, outcome in outcomes if kind is not Repeatability.READ]
-        return max(changing or [outcome for _, outcome in outcomes[-1:]], default=Outcome.NOT_SENT)
+        calls = list(self._calls)
+        changing = [it for it in calls if it.operation.repeatability is not Repeatability.READ]
+        counting = changing or calls[-1:]
+        outcomes = [self._ended.get(call, Outcome.UNKNOWN) for call in counting]
+        return max(outcomes, default=Outcome.NOT_SENT)
 
     @property
     def may_repeat(self) -> bool:
@@ -208,23 +194,3 @@ class ItemRun(RunItem, Generic[Item, Value]):
         if self.sends_once:
             error.repeatability = Repeatability.ONCE
         return error
-
-
-class Backoff:
-    """The waits of an item after refusals with 429."""
-
-    def __init__(self, patience: float | None) -> None:
-        self._patience = patience  # seconds in total; None for no limit
-        self._next_wait = _FIRST_WAIT
-        self._waited = 0.0
-
-    def after(self, error: RateLimitedError) -> float | None:
-        """Return the seconds to wait, at least those asked for; None if they are too many."""
-        asked = self._next_wait if error.retry_after is None else error.retry_after
-        self._next_wait = min(2 * self._next_wait, _LONGEST_WAIT)
-        # No security needed here: the random part only spreads the items.
-        wait = asked + random.random() * min(max(asked, _FIRST_WAIT), _SPREAD)  # noqa: S311
-        self._waited += wait
-        if self._patience is not None and self._waited > self._patience:
-            return None
-        return wait

@@ -21,7 +21,6 @@ T = TypeVar("T")
 
 _APPLICATION: Final = 0x67776A6C  # "gwjl", which tells a journal from other SQLite files
 _VERSION: Final = 1
-_HEAD: Final = b"SQLite format 3\0"
 _LOG_PAGES: Final = 4000
 """Pages of 4 kB in the write-ahead log before they are copied into the file and synced."""
 
@@ -58,7 +57,6 @@ where state = 'begun'
 """
 
 _NOT_ENDED: Final = (State.BEGUN, State.INTERRUPTED)
-_NO_FAILURE: Final = (None,) * len(_FAILURE)
 _REPEATED: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 
 
@@ -71,7 +69,6 @@ class SqliteLedger:
         self._retry_failed = retry_failed
         self._thread = ThreadPoolExecutor(1, "gateway_sdk.journal")
         self._places: dict[bytes, int] = {}  # of the rows; negative if the item is begun again
-        self._last = 0  # the last place
         self._file: os.stat_result | None = None
         self._opened = ExitStack()
 
@@ -112,11 +109,9 @@ class SqliteLedger:
                 )
             self._opened.callback(lock.release)
             # After the lock: to close a file ends all locks that SQLite has on it in this process.
-            head = self._look_at(path)
+            self._create(path)
         except OSError as error:
             raise self._error(f"cannot be opened: {error.strerror}") from None
-        if head and head != _HEAD:
-            raise self._error("is not a journal, because it is no SQLite file: give another file")
         with self._errors("cannot be opened"):
             self._database = database = sqlite3.connect(path, isolation_level=None)
             self._opened.callback(_close, database)
@@ -127,18 +122,16 @@ class SqliteLedger:
             database.execute(_END_BEGUN)
             for place, key, state, advice in database.execute(_PLACES):
                 self._places[key] = place if self._counts(state, advice) else -place
-                self._last = max(self._last, place)
-            if len(self._places) != self._last:
+            if len(self._places) != max(map(abs, self._places.values()), default=0):
                 raise self._error("is damaged: rows are missing; give another file")
 
-    def _look_at(self, path: Path) -> bytes:
-        """Create the file if it is missing; return its first bytes."""
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(path, flags, 0o600), "rb", 0) as file:
-            self._file = os.fstat(file.fileno())
-            if not stat.S_ISREG(self._file.st_mode):
-                raise self._error("is not an ordinary file")
-            return file.read(len(_HEAD))
+    def _create(self, path: Path) -> None:
+        """Create the file if it is missing, for its user only."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = os.fstat(descriptor)
+        os.close(descriptor)
+        if not stat.S_ISREG(self._file.st_mode):
+            raise self._error("is not an ordinary file")
 
     def _check_origin(self, database: sqlite3.Connection) -> None:
         (application,) = database.execute("pragma application_id").fetchone()
@@ -171,18 +164,13 @@ class SqliteLedger:
         if row.get("key") != key:
             raise self._error("was changed by others during the run")
         try:
-            failure = {name: row.pop(name) for name in _FAILURE}
-            advice = failure.pop("advice")
-            return Entry(
-                key=key,
-                state=State(row["state"]),
-                once=bool(row["once"]),
-                item=row["item"],
-                value=row["value"],
-                failure=None if advice is None else Failure(**failure, advice=Advice(advice)),
-                attempts=row["attempts"],
-                elapsed=row["elapsed"],
-            )
+            row |= {"state": State(row["state"]), "once": bool(row["once"])}
+            failure: dict[str, Any] = {name: row.pop(name) for name in _FAILURE}
+            if failure["advice"] is not None:
+                failure["advice"] = Advice(failure["advice"])
+                row["failure"] = Failure(**failure)
+            del row["id"], row["time"]
+            return Entry(**row)
         except ValueError:
             raise self._error("is damaged: a row has an unknown state; give another file") from None
 
@@ -190,7 +178,8 @@ class SqliteLedger:
         self._check_file()
         is_synced = any(entry.state is State.BEGUN for entry in entries)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        rows = [self._row(entry, now) for entry in entries]
+        added: dict[bytes, int] = {}
+        rows = [self._row(entry, now, added) for entry in entries]
         with self._errors("cannot be written"):
             # "full" syncs the write-ahead log with each transaction, "normal" when it is copied.
             self._database.execute(f"pragma synchronous = {'full' if is_synced else 'normal'}")
@@ -206,17 +195,16 @@ class SqliteLedger:
             has_ended = entry.state not in _NOT_ENDED or self.has(entry.key)  # for good
             self._places[entry.key] = row[0] if has_ended else -row[0]
 
-    def _row(self, entry: Entry, now: str) -> tuple[Any, ...]:
-        if entry.key not in self._places:
-            self._last += 1
-            self._places[entry.key] = -self._last
-        failure = entry.failure
+    def _row(self, entry: Entry, now: str, added: dict[bytes, int]) -> tuple[Any, ...]:
+        """Return a row; a new item has the next place, which counts if the row is written."""
+        key = entry.key
+        place = abs(self._places.get(key, 0))
         return (
-            abs(self._places[entry.key]),
-            entry.key,
+            place or added.setdefault(key, len(self._places) + len(added) + 1),
+            key,
             entry.state.value,
             entry.once,
-            *(_NO_FAILURE if failure is None else [getattr(failure, name) for name in _FAILURE]),
+            *(getattr(entry.failure, name, None) for name in _FAILURE),
             entry.attempts,
             round(entry.elapsed, 6),
             now,
@@ -239,7 +227,7 @@ class SqliteLedger:
             raise self._error(f"{what}: {error}; its rows are kept: run the same again") from None
         except (sqlite3.Error, MemoryError) as error:  # a damaged length asks for any memory
             raise self._error(
-                f"is damaged: {error or 'no such length'}; give another file"
+                f"is no journal or is damaged: {error or 'no such length'}; give another file"
             ) from None
 
     def _error(self, what: str) -> JournalError:

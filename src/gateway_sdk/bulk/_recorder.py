@@ -103,8 +103,9 @@ class LedgerResults(MemoryResults[Item, Value]):
         self._dump = dump
         self._load = load
         # What is to be written and read, with functions that take the answer, or the error.
-        self._entries: list[tuple[Entry, Callable[[Any], None]]] = []
-        self._keys: list[tuple[bytes, Callable[[Any], None]]] = []
+        self._asked: dict[Callable[..., Any], list[tuple[Any, Callable[[Any], None]]]] = {
+            ledger.write: [], ledger.read: [],
+        }  # fmt: skip
         self._working: asyncio.Task[None] | None = None
         self._context = copy_context()  # not that of an item
 
@@ -126,35 +127,33 @@ class LedgerResults(MemoryResults[Item, Value]):
             await asyncio.wait([self._working])
         await self._ledger.aclose()
 
+    def _ask(self, ask: Callable[..., Any], what: object, answered: Callable[[Any], None]) -> None:
+        self._asked[ask].append((what, answered))
+        if self._working is None:
+            self._working = self._loop.create_task(self._work(), context=self._context)
+
     def _write(self, entry: Entry, answered: Callable[[Any], None]) -> None:
-        self._entries.append((entry, answered))
-        self._start()
+        self._ask(self._ledger.write, entry, answered)
 
     def _noted(self, error: Exception | None) -> None:
         if error is not None:
             self._fail(error)
 
-    def _start(self) -> None:
-        if self._working is None:
-            self._working = self._loop.create_task(self._work(), context=self._context)
-
     async def _work(self) -> None:
-        """Pass the entries to the ledger, and read them, one batch after the other."""
+        """Ask the ledger for one batch after the other."""
         try:
-            while self._entries or self._keys:
+            while any(self._asked.values()):
                 for _ in range(_TURNS):
                     await asyncio.sleep(0)
-                entries, self._entries = self._entries, []
-                keys, self._keys = self._keys, []
-                if entries:
-                    await self._pass(entries, self._ledger.write)
-                if keys:
-                    await self._pass(keys, self._ledger.read)
+                for ask, batch in self._asked.items():
+                    if batch:
+                        self._asked[ask] = []
+                        await self._pass(batch, ask)
         finally:
             self._working = None
 
     async def _pass(
-        self, batch: Sequence[tuple[Any, Callable[[Any], None]]], ask: Callable[[Any], Any]
+        self, batch: Sequence[tuple[Any, Callable[[Any], None]]], ask: Callable[..., Any]
     ) -> None:
         try:
             answers = await ask([what for what, _ in batch]) or [None] * len(batch)
@@ -170,8 +169,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         return self._ledger.has(digest or b"")
 
     def recall(self, run: ItemRun[Item, Value]) -> None:
-        self._keys.append((run.digest or b"", partial(self._recalled, run)))
-        self._start()
+        self._ask(self._ledger.read, run.digest, partial(self._recalled, run))
 
     def _recalled(self, run: ItemRun[Item, Value], entry: Entry | Exception) -> None:
         if isinstance(entry, Exception):

@@ -1,6 +1,7 @@
 """The loop that starts calls, waits for them and yields their results."""
 
 import asyncio
+import random
 import time
 from collections import deque
 from collections.abc import (
@@ -21,7 +22,7 @@ from typing import Any, Final, Generic
 from gateway_sdk._call.events import ITEMS, tell
 from gateway_sdk._call.retry import Bucket, RetryBudget
 from gateway_sdk._python import tell_progress
-from gateway_sdk.bulk._item import Backoff, ItemRun, OfRun
+from gateway_sdk.bulk._item import ItemRun, OfRun
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._recorder import MemoryResults
@@ -39,6 +40,15 @@ _UNWRITTEN: Final = 4
 
 _RESULTS_IN_A_ROW: Final = 64
 """Results that are yielded in a row before other tasks may run."""
+
+_FIRST_WAIT: Final = 0.5
+"""Seconds, as in `RetryPolicy.backoff`, if a 429 does not say; each refusal doubles them."""
+
+_LONGEST_WAIT: Final = 30.0
+"""Seconds at which the doubling stops: an item is then tried twice a minute."""
+
+_SPREAD: Final = 1.0
+"""The largest random addition in seconds, so that items are not repeated together."""
 
 _BUDGET: Final = RetryBudget(share=1.0)
 """The retries of a run, apart from those of its sessions: at most one more request per item. What
@@ -255,17 +265,22 @@ class Runner(Generic[Item, Value]):
     async def _call_until_taken(self, run: ItemRun[Item, Value]) -> Value:
         """Make one call, and repeat it after each 429 as long as this is safe."""
         run.began = time.monotonic()
-        backoff: Backoff | None = None
+        next_wait, waited = _FIRST_WAIT, 0.0
         while True:
             try:
                 return await self._call(run.item)
             except RateLimitedError as error:
-                backoff = backoff or Backoff(self._patience)
-                if not run.may_begin_again(error) or (seconds := backoff.after(error)) is None:
+                asked = next_wait if error.retry_after is None else error.retry_after
+                # No security needed here: the random part only spreads the items.
+                spread = random.random() * min(max(asked, _FIRST_WAIT), _SPREAD)  # noqa: S311
+                next_wait = min(2 * next_wait, _LONGEST_WAIT)
+                waited += asked + spread
+                is_over = self._patience is not None and waited > self._patience
+                if is_over or not run.may_begin_again(error):
                     raise
-                run.refused(error, seconds)
+                run.refused(error, asked + spread)
             self._outages.over()
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(asked + spread)
 
     def _call_ended(self, run: ItemRun[Item, Value], task: asyncio.Task[Value]) -> None:
         self._tasks.discard(task)

@@ -85,9 +85,10 @@ class AsyncSource(Source[Item]):
             if self._reading is None or self._reading.cancelling():
                 raise
             # Something that the iterable waited for: without an error, items would be missing.
-            self.give_up(GatewayError("items was cancelled from within, so some may be missing"))
+            error = GatewayError("items was cancelled from within, so some may be missing")
+            self.error = self.error or error
         except BaseException as error:  # noqa: BLE001 - as for an ordinary iterable
-            self.give_up(error)
+            self.error = self.error or error
         finally:
             self.ended = True
             self._wake()
@@ -101,7 +102,7 @@ class AsyncSource(Source[Item]):
 
     def expire(self) -> None:
         self.ended = True
-        if self._reading is not None and self._reading is not asyncio.current_task():
+        if self._reading is not None:
             self._reading.cancel()
 
     async def aclose(self) -> None:

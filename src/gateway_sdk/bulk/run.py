@@ -27,9 +27,8 @@ from gateway_sdk._checks import (
     is_async,
 )
 from gateway_sdk._python import with_added
-from gateway_sdk.bulk._controller import Controller
 from gateway_sdk.bulk._journal import SqliteLedger
-from gateway_sdk.bulk._limit import Adaptive, FixedLimit
+from gateway_sdk.bulk._limit import Adaptive, Controller, FixedLimit
 from gateway_sdk.bulk._recorder import LedgerResults, MemoryResults
 from gateway_sdk.bulk._runner import Reporter, Runner
 from gateway_sdk.bulk.ledger import Ledger

@@ -20,36 +20,27 @@ def currencies_of(countries: Iterable[Country]) -> list[str]:
     return sorted({it.currency for it in countries if it.currency and it.currency.strip()})
 
 
-def _strict_day(text: object) -> date:
-    """Read the date that is the key of a day's rates."""
-    if not isinstance(text, str):
-        msg = "no date"
-        raise ValueError(msg)  # noqa: TRY004 - what pydantic expects
-    return iso_date("date", text)
+def _day(text: object) -> date:
+    return iso_date("date", text if isinstance(text, str) else "")
 
 
 def _number(value: object) -> object:
-    if isinstance(value, str):
-        value = _finite(value)
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    """Read a rate; a text becomes a decimal, with all its digits."""
+    try:
+        number: Any = Decimal(value) if isinstance(value, str) else value
+    except InvalidOperation:
+        number = None
+    is_number = hasattr(number, "__float__") and not isinstance(number, bool)
+    if not is_number or (isinstance(number, Decimal) and not number.is_finite()):
         msg = "no number"
         raise ValueError(msg)
-    return value
-
-
-def _finite(text: str) -> Decimal | None:
-    """Read a number with all its digits; None if the text is no finite number."""
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
+    return number
 
 
 class _Reply(BaseModel):
     base: str | None = None
     rates: dict[
-        Annotated[date, PlainValidator(_strict_day)],
+        Annotated[date, PlainValidator(_day)],
         dict[str, Annotated[Any, PlainValidator(_number)]],
     ]
 

@@ -12,6 +12,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -333,20 +334,13 @@ async def _each(items: Items) -> AsyncIterator[Any]:
             yield item
 
 
-class PlanResults:
-    def __init__(self, connection: psycopg.Connection[Any], plan: tuple[int, int, int]) -> None:
-        self._plan, self._size, items = plan
-        self._connection = connection
-        self._chunks = -(-items // self._size)
-
-    def rows(self) -> Iterator[Sequence[Any]]:
-        step = max(1, _BLOCK // self._size)
-        for low in range(0, self._chunks, step):
-            args = {"plan": self._plan, "size": self._size, "low": low, "high": low + step}
-            yield from self._connection.execute(_RESULTS, args)
-
-    def values(self) -> Iterator[tuple[str | None, str | None]]:
-        return ((row[0], row[2]) for row in self.rows() if row[1] == "done")
+def _rows_of(
+    connection: psycopg.Connection[Any], plan: int, size: int, items: int
+) -> Iterator[Sequence[Any]]:
+    step = max(1, _BLOCK // size)
+    for low in range(0, -(-items // size), step):
+        args = {"plan": plan, "size": size, "low": low, "high": low + step}
+        yield from connection.execute(_RESULTS, args)
 
 
 def write_plan_results(address: str, name: str, out: Path, *, rates: bool | None) -> bulk.Exported:
@@ -358,7 +352,7 @@ def write_plan_results(address: str, name: str, out: Path, *, rates: bool | None
             found = connection.execute(
                 "select id, size, items from gateway_fleet.plan where name = %s", [name]
             ).fetchone()
-            results = PlanResults(connection, found or (0, 1, 0))
-            return bulk.write_results(results, out, rates=rates)
+            rows = partial(_rows_of, connection, *(found or (0, 1, 0)))
+            return bulk.write_results(rows, out, rates=rates)
     except psycopg.Error as error:
         raise unusable(error) from None

@@ -1,4 +1,4 @@
-"""The journal's file: one run at a time, readers beside it, other files unchanged."""
+"""Ledgers: the journal's file, which one run at a time has, and those of the user."""
 
 import asyncio
 import errno
@@ -7,8 +7,9 @@ import random
 import sqlite3
 import stat
 import sys
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,10 @@ from typing import Any
 import pytest
 
 from gateway_sdk import JournalError, _lock_file, bulk
-from tests.bulk.journal.journals import JOB, fetch, refused, room_for, rows
+from gateway_sdk._lock_file import LockFile
+from gateway_sdk.bulk import Entry, State
+from gateway_sdk.bulk._journal import SqliteLedger
+from tests.bulk.runs import JOB, Memory, content, fetch, refused, room_for, rows, same
 
 HOLD = """
 import asyncio, sys
@@ -39,14 +43,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-async def same(item: Any) -> Any:
-    return item
-
-
-async def test_two_runs_in_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
+async def test_two_runs_in_one_process_do_not_share_a_journal(path: Path) -> None:
     """The second run is refused while the first one has the file, and accepted afterwards."""
-    path = tmp_path / "journal.db"
-
     async with aclosing(bulk.run(same, [1, 2], journal=path, job=JOB)) as first:
         await anext(first)
         with pytest.raises(JournalError, match="in use by another run"):
@@ -100,10 +98,9 @@ async def test_a_reader_sees_what_was_yielded_and_stops_no_run(tmp_path: Path) -
 
 
 async def test_a_reader_that_holds_the_database_ends_the_run_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that locks the file for itself gets a clear error, and costs no row."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
     impatient: dict[str, Any] = {**vars(sqlite3), "connect": partial(sqlite3.connect, timeout=0)}
     monkeypatch.setattr("gateway_sdk.bulk._journal.sqlite3", types.SimpleNamespace(**impatient))
@@ -153,9 +150,7 @@ async def test_windows_has_a_lock_of_its_own(
     assert windows.locked == (not is_taken)
 
 
-async def test_a_disk_without_locks_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_disk_without_locks_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Network disks may have none: then nobody knows whether another run has the file."""
 
     def no_locks(_: int) -> None:
@@ -164,7 +159,7 @@ async def test_a_disk_without_locks_is_named(
     monkeypatch.setattr(_lock_file, "_lock", no_locks)
 
     with pytest.raises(JournalError, match="cannot be opened: No locks available"):
-        await fetch(tmp_path / "journal.db", [1], refused)
+        await fetch(path, [1], refused)
 
 
 @pytest.mark.posix
@@ -204,9 +199,15 @@ def lines(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda path: path.write_bytes(b"precious"), "it is no SQLite file: give another file"),
-        (lambda path: path.write_bytes(b"\0" * 4096), "it is no SQLite file: give another file"),
-        (lines, "it is no SQLite file: give another file"),
+        (
+            lambda path: path.write_bytes(b"precious"),
+            "file is not a database; give another file",
+        ),
+        (
+            lambda path: path.write_bytes(b"\0" * 4096),
+            "file is not a database; give another file",
+        ),
+        (lines, "file is not a database; give another file"),
         (foreign, "is an SQLite file of another program: give another file"),
         (newer, "is of another version of gateway_sdk: give another file"),
     ],
@@ -247,16 +248,19 @@ def test_damage_is_an_error_or_changes_nothing(tmp_path: Path, whole: bytes, see
             assert result.value == item
 
 
-async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
+async def test_a_journal_of_another_job_is_refused(path: Path) -> None:
     """Its results would count as results of this job."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
-    before = path.read_bytes()
+    before = content(path)
 
     with pytest.raises(JournalError, match="belongs to the job 'test', not to 'other'"):
         await fetch(path, [1], refused, job="other")
 
-    assert path.read_bytes() == before
+    assert content(path) == before
+
+
+async def unread() -> AsyncIterator[int]:
+    yield 1  # in a run that cannot begin
 
 
 @pytest.mark.posix
@@ -265,7 +269,7 @@ async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="No such file or directory"):
         await fetch(tmp_path / "missing" / "journal.db", [1], refused)
     with pytest.raises(JournalError, match="Is a directory"):
-        await fetch(tmp_path, [1], refused)
+        await anext(bulk.run(same, unread(), journal=tmp_path, job=JOB))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(JournalError, match="not an ordinary file"):
         await fetch(tmp_path / "pipe", [1], refused)
@@ -288,7 +292,7 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     with pytest.raises(JournalError, match="was deleted or replaced during the run"):
         await fetch(path, range(3), call, concurrency=1)
 
-    assert becomes == "deleted" or path.read_bytes() == b"precious"
+    assert becomes == "deleted" or content(path) == b"precious"
 
 
 @pytest.mark.parametrize(
@@ -296,10 +300,9 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     [("key = x'00'", "was changed by others during the run"), ("state = 'odd'", "is damaged")],
 )
 async def test_a_row_that_others_changed_is_no_result(
-    tmp_path: Path, change: str, problem: str
+    path: Path, change: str, problem: str
 ) -> None:
     """The key of a row tells whether it is that of the item."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1, 2], same)
 
     async def call(item: int) -> int:
@@ -312,9 +315,8 @@ async def test_a_row_that_others_changed_is_no_result(
 
 
 @pytest.mark.parametrize("load", [None, str])
-async def test_a_value_that_others_damaged_is_no_value(tmp_path: Path, load: Any) -> None:
+async def test_a_value_that_others_damaged_is_no_value(path: Path, load: Any) -> None:
     """It is decoded when it is read."""
-    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("update items set value = '{'")
@@ -364,3 +366,135 @@ async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None
             await fetch(folder / "journal.db", [1], refused)
     finally:
         os.seteuid(0)
+
+
+async def test_a_ledger_of_the_user_keeps_the_items() -> None:
+    """A second run reads them there."""
+    ledger = Memory()
+    for from_journal in (False, True):
+        run = bulk.run(same, [1, 2], journal=ledger, dump=str, load=int)
+        results = [result async for result in run]
+        assert {(one.item, one.value, one.from_journal) for one in results} == {
+            (1, 1, from_journal), (2, 2, from_journal),
+        }  # fmt: skip
+    assert {entry.value for entry in ledger.entries.values()} == {'"1"', '"2"'}
+    assert not ledger.is_open
+
+
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 6), (4, 16)])
+async def test_few_calls_begin_while_results_are_written(concurrency: int, most: int) -> None:
+    """A result may make the user leave: four are awaited for each further call at once.
+
+    One call at a time waits for the result of the one before.
+    """
+    ledger, begun = Memory(), list[int]()
+    ledger.gate.clear()
+
+    async def call(item: int) -> int:
+        begun.append(item)
+        return item
+
+    async with aclosing(bulk.run(call, range(100), journal=ledger, concurrency=concurrency)) as run:
+        first = asyncio.ensure_future(anext(run))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        number = len(begun)
+        ledger.gate.set()
+        await first
+    assert number == most
+
+
+async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() -> None:
+    """Else a next run would find it in use."""
+    ledger = Memory()
+    run = bulk.run(same, [1], journal=ledger)
+    await anext(run)
+    ledger.gate.clear()
+    ledger.at_gate.clear()
+    closing = asyncio.ensure_future(run.aclose())
+    await ledger.at_gate.wait()
+
+    closing.cancel()
+    asyncio.get_running_loop().call_soon(ledger.gate.set)
+    await asyncio.wait([closing])
+
+    assert closing.cancelled()
+    assert not ledger.is_open
+
+
+async def test_a_ledger_that_fails_ends_the_run() -> None:
+    """With its error, and no result that it does not have."""
+    ledger = Memory()
+    run = bulk.run(same, [1, 2, 3], journal=ledger, concurrency=1)
+    assert (await anext(run)).value == 1
+    ledger.error = JournalError("full")
+
+    with pytest.raises(JournalError, match="full"):
+        await anext(run)
+    assert len(ledger.entries) == 1
+
+
+async def test_a_cancelled_write_ends_with_its_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is never closed while a thread writes."""
+    ledger = SqliteLedger(path, "test", retry_failed=False)
+    await ledger.open()
+    at_it, door = asyncio.Event(), threading.Event()
+    loop, write = asyncio.get_running_loop(), ledger._write
+
+    def slow(entries: Sequence[Entry]) -> None:
+        loop.call_soon_threadsafe(at_it.set)
+        door.wait()
+        write(entries)
+
+    monkeypatch.setattr(ledger, "_write", slow)
+    writing = asyncio.ensure_future(ledger.write([Entry(key=b"1", state=State.DONE)]))
+    await at_it.wait()
+    writing.cancel()
+    loop.call_soon(door.set)
+    await asyncio.wait([writing])
+
+    assert writing.cancelled()
+    assert ledger.has(b"1")
+    await ledger.aclose()
+
+
+async def test_a_batch_that_the_disk_refused_leaves_no_gap(path: Path) -> None:
+    """Later batches are written, and the next run takes the file."""
+    ledger = SqliteLedger(path, "test", retry_failed=False)
+    await ledger.open()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(
+            "create trigger full before insert on items when new.state = 'failed' "
+            "begin select raise(abort, 'disk full'); end"
+        )
+    with pytest.raises(JournalError, match="disk full"):
+        await ledger.write([Entry(key=b"1", state=State.DONE), Entry(key=b"2", state=State.FAILED)])
+    await ledger.write([Entry(key=b"3", state=State.DONE)])
+    await ledger.aclose()
+
+    again = SqliteLedger(path, "test", retry_failed=False)
+    await again.open()
+    assert [again.has(key) for key in (b"1", b"2", b"3")] == [False, False, True]
+    await again.aclose()
+
+
+async def test_nothing_replaces_a_value(path: Path) -> None:
+    """Also not what a slow twin of the call says later."""
+    ledger = SqliteLedger(path, "test", retry_failed=True)
+    await ledger.open()
+
+    for state in (State.BEGUN, State.DONE, State.FAILED, State.INTERRUPTED):
+        value = "1" if state is State.DONE else None
+        await ledger.write([Entry(key=b"1", state=state, value=value)])
+    (entry,) = await ledger.read([b"1"])
+    await ledger.aclose()
+
+    assert (entry.state, entry.value) == (State.DONE, "1")
+
+
+def test_a_lock_that_is_not_held_is_released_without_effect(tmp_path: Path) -> None:
+    LockFile(tmp_path / "lock").release()
+
+    assert not list(tmp_path.iterdir())

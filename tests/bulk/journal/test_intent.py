@@ -26,7 +26,7 @@ from gateway_sdk import (
     SessionStateError,
     bulk,
 )
-from tests.bulk.journal.journals import JOB, fetch, refused, rows
+from tests.bulk.runs import JOB, fetch, refused, rows
 from tests.support.scripted import Step, scripted
 
 
@@ -94,10 +94,9 @@ class Disk:
 
 
 async def test_the_disk_has_the_row_before_the_request_is_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its transaction is synced; that of the result may wait for the next one."""
-    path = tmp_path / "journal.db"
     disk = Disk(monkeypatch)
     seen: list[Any] = []
 
@@ -115,9 +114,7 @@ async def test_the_disk_has_the_row_before_the_request_is_sent(
     assert [state for _, states in disk.states for state in states] == ["begun", "done"] * 2
 
 
-async def test_reads_do_not_wait_for_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_reads_do_not_wait_for_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They can be repeated, and their rows are not synced one by one."""
     disk = Disk(monkeypatch)
     gateway, _, _ = scripted(monkeypatch, httpx.Response(200, json=[]))
@@ -126,14 +123,14 @@ async def test_reads_do_not_wait_for_the_disk(
         return await gateway.country_data.list_countries()
 
     async with gateway:
-        await fetch(tmp_path / "journal.db", range(5), call)
+        await fetch(path, range(5), call)
 
     assert {sync for sync, _ in disk.states} == {"normal"}
     assert sum(len(states) for _, states in disk.states) == 5
 
 
 async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that come during a sync share the next one, and the event loop goes on."""
     count, turns = 20, 0
@@ -155,9 +152,7 @@ async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
     disk.before = slow
     gateway, engine, _ = scripted(monkeypatch, created)
     async with gateway:
-        results = await fetch(
-            tmp_path / "journal.db", map(str, range(count)), creating(gateway), concurrency=count
-        )
+        results = await fetch(path, map(str, range(count)), creating(gateway), concurrency=count)
 
     assert all(result.error is None for result in results.values())
     assert len(engine.requests) == count
@@ -166,7 +161,7 @@ async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
 
 
 async def test_nothing_is_sent_if_the_disk_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of the call says so, and the run ends."""
     seen: list[BaseException] = []
@@ -186,7 +181,7 @@ async def test_nothing_is_sent_if_the_disk_fails(
 
     async with gateway:
         with pytest.raises(JournalError, match="disk I/O error") as caught:
-            await fetch(tmp_path / "journal.db", ["Ada", "Bob"], create)
+            await fetch(path, ["Ada", "Bob"], create)
 
     assert engine.requests == []
     assert caught.value.operation is None
@@ -206,7 +201,7 @@ async def test_nothing_is_sent_if_the_disk_fails(
     ],
 )
 async def test_an_item_of_several_calls_has_one_row_before_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool, statuses: list[int]
+    path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool, statuses: list[int]
 ) -> None:
     """None of them is sent before the row is on the disk, in any task."""
     disk, replies = Disk(monkeypatch), iter(statuses)
@@ -227,7 +222,7 @@ async def test_an_item_of_several_calls_has_one_row_before_them(
         return name
 
     async with gateway:
-        results = await fetch(tmp_path / "journal.db", ["Ada"], call)
+        results = await fetch(path, ["Ada"], call)
 
     assert results["Ada"].value == "Ada"
     assert len(engine.requests) == len(statuses)
@@ -253,10 +248,9 @@ async def test_a_run_within_an_item_writes_to_both_journals(
 
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """The row says so, and the next run makes the call."""
-    path = tmp_path / "journal.db"
     at_it, door = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     gateway, engine, _ = scripted(monkeypatch, created)
@@ -295,12 +289,11 @@ REFUSED: list[Step] = [httpx.ConnectError("no"), BUSY, BUSY, BUSY, created]
 
 
 async def test_a_call_that_waits_after_a_refusal_has_not_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill during the wait leaves no doubt, be it a wait of the session or of the run."""
     monkeypatch.setattr("random.random", lambda: 0.0)  # no waiting in real time
     disk = Disk(monkeypatch)
-    path = tmp_path / "journal.db"
     retry = RetryPolicy(attempts=2, connect_wait=0.0)
     gateway, engine, _ = scripted(monkeypatch, *REFUSED, retry=retry)
     async with gateway:
@@ -315,9 +308,8 @@ async def test_a_call_that_waits_after_a_refusal_has_not_begun(
 
 @pytest.mark.parametrize("transport", [None, httpx.MockTransport(created)])
 async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
-    tmp_path: Path, transport: Any
+    path: Path, transport: Any
 ) -> None:
-    path = tmp_path / "journal.db"
     with respx.mock(assert_all_called=False) as mocked:
         mocked.route().mock(side_effect=created)
         async with session(transport, rate_limit=RateLimit(1, seconds=3600)) as gateway:
@@ -329,10 +321,9 @@ async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
 
 
 async def test_an_equal_item_waits_for_the_call_in_flight(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row that says `begun` is of this run, so the result is still to come."""
-    path = tmp_path / "journal.db"
     slow = Slow()
 
     async def call(name: str) -> Any:
@@ -355,9 +346,8 @@ async def test_an_equal_item_waits_for_the_call_in_flight(
     assert [row["item"] for row in rows(path)] == ["Ada", "Bob"]
 
 
-async def test_a_call_that_goes_on_after_its_item_is_not_repeated(tmp_path: Path) -> None:
+async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) -> None:
     """Its outcome is unknown, so no later run repeats its item."""
-    path = tmp_path / "journal.db"
     slow = Slow()
     going_on: list[asyncio.Task[Any]] = []
 
@@ -377,9 +367,8 @@ async def test_a_call_that_goes_on_after_its_item_is_not_repeated(tmp_path: Path
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
 
 
-async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(tmp_path: Path) -> None:
+async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path) -> None:
     """Its item has ended: the row says how, and stays."""
-    path = tmp_path / "journal.db"
     asked, may_send = asyncio.Event(), asyncio.Event()
     going_on: list[asyncio.Task[Any]] = []
     replies = iter([httpx.Response(429), created(httpx.Request("POST", "/"))])
@@ -405,10 +394,9 @@ async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(tmp_path: 
 
 
 async def test_a_call_in_another_event_loop_is_not_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread with another event loop cannot wait for the run's disk; the call fails at once."""
-    path = tmp_path / "journal.db"
     gateway, engine, _ = scripted(monkeypatch, created)
 
     async def call(name: str) -> Any:

@@ -11,10 +11,8 @@ COUNT = 250
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.full)])
-async def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, kills: int) -> None:
+async def test_kills_lose_nothing_and_double_nothing(path: Path, kills: int) -> None:
     """Resumed after each kill, the journal ends complete: one line per item, with its value."""
-    path = tmp_path / "journal.db"
-
     outcome = await resume.resume(path, COUNT, kills=kills, seed=7)
 
     assert resume.missed(outcome) == []

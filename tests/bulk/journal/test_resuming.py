@@ -1,4 +1,4 @@
-"""The rows of a journal, and how a later run uses them."""
+"""The rows of a journal, their values, and how a later run uses them."""
 
 import asyncio
 import os
@@ -7,18 +7,22 @@ import sqlite3
 import stat
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx
 import polars as pl
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from gateway_sdk import (
     Advice,
     GatewayError,
     GatewaySession,
+    InvalidArgumentError,
     JournalError,
     NotFoundError,
     Outcome,
@@ -26,7 +30,9 @@ from gateway_sdk import (
     errors,
 )
 from gateway_sdk._transport.custom import CustomTransport
-from tests.bulk.journal.journals import JOB, fetch, refused, rows
+from gateway_sdk.bulk._recorder import item_text
+from gateway_sdk.models import Country
+from tests.bulk.runs import JOB, content, fetch, refused, rows
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
@@ -125,7 +131,7 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     assert tuple(row[name] for name in names) == expected
     assert (row["item"], len(row["key"]), row["attempts"]) == ("Ada", 16, first.attempts)
     assert datetime.fromisoformat(row["time"]).utcoffset() is not None
-    assert b"canary" not in path.read_bytes()
+    assert b"canary" not in content(path)
     assert (first.from_journal, stored.from_journal) == (False, True)
     assert stored.attempts == first.attempts
     error, kept = first.error, stored.error
@@ -158,9 +164,8 @@ async def some(item: str) -> Any:
     return {"name": item}
 
 
-async def test_other_tools_read_a_journal_as_it_is(tmp_path: Path) -> None:
+async def test_other_tools_read_a_journal_as_it_is(path: Path) -> None:
     """As polars does; sqlite3 reads into the values."""
-    path = tmp_path / "journal.db"
     await fetch(path, ["EUR", "bug", "USD"], some)
 
     with closing(sqlite3.connect(path)) as database:
@@ -217,10 +222,9 @@ class Stuck(httpx.AsyncBaseTransport):
 @pytest.mark.parametrize("sends", [False, True])
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
 ) -> None:
     """A read and an unsent write count as never begun; a sent write is a failure."""
-    path = tmp_path / "journal.db"
     gateway, _, _ = scripted(monkeypatch, CREATED)
     stuck = Stuck(sends=sends)
     monkeypatch.setattr(
@@ -257,3 +261,139 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
     assert again == ([] if writes and sends else ["one"])
     assert (results["one"].error is None) is not (writes and sends)
     assert len(rows(path)) == 1
+
+
+@dataclass
+class Rate:
+    """A value of a user's class."""
+
+    day: date
+    rate: Decimal
+
+
+COUNTRY = Country.model_validate(
+    {
+        "id": 1, "countryName": "Malta", "nationality": "Maltese", "currency": "EUR",
+        "three_digit_iso_code": "MLT", "two_digit_iso_code": "MT", "phone_code": "+356",
+    }
+)  # fmt: skip
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+JSON: list[tuple[object, object]] = [
+    # A value, and the JSON of its row.
+    (None, None),
+    (Rate(date(2026, 1, 2), Decimal("1.10")), {"day": "2026-01-02", "rate": "1.10"}),
+    ([COUNTRY], [COUNTRY.model_dump(by_alias=True)]),
+    ({"password": SecretStr("canary")}, {"password": "**********"}),
+    (float("nan"), "NaN"),
+    ("two\nlines", "two\nlines"),
+    ("\u2028", "\u2028"),
+    ("x" * 300_000, "x" * 300_000),  # larger than a page of the file
+    (nested(90), nested(90)),
+]
+
+LOADED: list[tuple[object, object, dict[str, Any], object]] = [
+    # A value, the JSON of its row, dump and load, and the value, or the error, of each result.
+    *((value, written, {}, written) for value, written in JSON),
+    (Decimal("1.10"), "1.10", {"load": Decimal}, Decimal("1.10")),
+    ("odd", "odd", {"load": float}, ValueError),
+    (1 + 2j, [1.0, 2.0],
+        {"dump": lambda it: [it.real, it.imag], "load": lambda found: complex(*found)}, 1 + 2j),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "written", "options", "expected"), LOADED)
+async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
+    path: Path, value: object, written: object, options: dict[str, Any], expected: object
+) -> None:
+    """Each equal item has it, whether its call was made for it, in this run, or in an earlier one.
+
+    Models have their wire names, dates and numbers are as pydantic writes them, secrets are masked.
+    """
+
+    async def call(_: str) -> object:
+        return value
+
+    for made in (call, refused):
+        run = bulk.run(made, ["x", "x"], journal=path, job=JOB, **options)
+        for result in [result async for result in run]:
+            if expected is ValueError:
+                assert isinstance(result.error, ValueError)
+            else:
+                assert (result.value, type(result.value)) == (expected, type(expected))
+                assert result.value is result.value  # it is decoded once
+        (row,) = rows(path)
+        assert row["value"] == written
+    assert b"canary" not in content(path)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), "\ud800", b"\xff", {1: {2: object()}}, nested(220), 10**5000],
+    ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
+)
+async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -> None:
+    """The result and the row say what to do, and other items go on."""
+
+    async def call(item: str) -> object:
+        return value if item == "odd" else item
+
+    results = await fetch(path, ["odd", "plain"], call)
+
+    error = results["odd"].error
+    assert isinstance(error, JournalError)
+    assert "give dump=" in str(error)
+    assert results["plain"].value == "plain"
+    assert [line["error"] for line in rows(path)] == ["JournalError", None]
+    assert len(await fetch(path, ["odd", "plain"], refused)) == 2
+
+
+async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:
+    """A key identifies it, and its column `item` is null."""
+    item = object()
+
+    async def call(_: object) -> str:
+        return "done"
+
+    with pytest.raises(InvalidArgumentError, match="give key="):
+        await fetch(path, [item], call)
+    (result,) = (await fetch(path, [item], call, key=lambda _: "one")).values()
+
+    assert result.value == "done"
+    assert rows(path)[0]["item"] is None
+
+
+class Held(BaseModel):
+    """An item of pydantic's with any member."""
+
+    pieces: Any
+
+
+@dataclass
+class Kept:
+    pieces: Any
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda pieces: pieces,
+        lambda pieces: ("name", [pieces]),
+        lambda pieces: {"pieces": pieces},
+        lambda pieces: Held.model_construct(pieces=pieces),
+        Kept,
+    ],
+)
+def test_a_generator_in_an_item_is_left_to_the_call(held: Callable[[Any], Any]) -> None:
+    """To write the item would use it up: an empty document would be uploaded."""
+    pieces = (piece for piece in [b"a", b"b"])
+
+    assert item_text(held(pieces)) is None
+    assert list(pieces) == [b"a", b"b"]

@@ -33,7 +33,7 @@ from gateway_sdk.outcome import Outcome
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from gateway_sdk.session import GatewaySession
-from tests.bulk.journal.journals import room_for, rows
+from tests.bulk.runs import room_for, rows
 from tests.cli.support import Call, StartInTerminal, Terminal, interrupt
 
 SERIES = 6

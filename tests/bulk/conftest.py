@@ -1,0 +1,11 @@
+"""What the tests of bulk runs are given."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the path of a journal that does not exist yet."""
+    return tmp_path / "journal.db"

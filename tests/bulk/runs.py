@@ -1,0 +1,162 @@
+"""Runs in virtual time and with journals, what they ask, and the rows of the journals."""
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic_core import from_json
+
+from gateway_sdk import GatewaySession, RetryPolicy, bulk
+from tests.support import virtual_time
+
+if sys.platform != "win32":
+    import resource
+
+JOB = "test"
+
+
+def job_of(path: Path) -> str:
+    with _reading(path) as database:
+        (job,) = database.execute("select job from run").fetchone()
+    return str(job)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a journal, in the order of their items' first entries."""
+    with _reading(path) as database:
+        database.row_factory = sqlite3.Row
+        found = [dict(row) for row in database.execute("select * from items order by id")]
+    for row in found:
+        row |= {name: row[name] and from_json(row[name]) for name in ("item", "value")}
+    return found
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def _reading(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True))
+
+
+async def same(item: Any) -> Any:
+    return item
+
+
+async def refused(item: Any) -> Any:
+    raise AssertionError(item)
+
+
+async def keep_values(results: AsyncIterator[bulk.BulkResult[Any, Any]], seen: list[Any]) -> None:
+    """Append the values of results; what comes before an error counts."""
+    async for result in results:
+        seen.append(result.value)  # noqa: PERF401 - see above
+
+
+def results_of(
+    call: Callable[[Any], Awaitable[Any]], items: Any, **options: Any
+) -> list[bulk.BulkResult[Any, Any]]:
+    """Run in virtual time."""
+
+    async def main() -> list[bulk.BulkResult[Any, Any]]:
+        return [result async for result in bulk.run(call, items, **options)]
+
+    return virtual_time.run(main())
+
+
+def ask(
+    transport: httpx.AsyncBaseTransport,
+    call: Callable[[GatewaySession, int], Any],
+    items: int,
+    *,
+    retry: RetryPolicy | None = None,
+    **options: Any,
+) -> list[bulk.BulkResult[int, Any]]:
+    """Run over this number of items with a session, in virtual time."""
+
+    async def main() -> list[bulk.BulkResult[int, Any]]:
+        async with GatewaySession(
+            "http://localhost", access_token="-", tenant_id="acme", transport=transport, retry=retry
+        ) as gateway:
+            run = bulk.run(lambda item: call(gateway, item), range(items), **options)
+            return [result async for result in run]
+
+    return virtual_time.run(main())
+
+
+def list_countries(gateway: GatewaySession, _: int) -> Any:
+    return gateway.country_data.list_countries()
+
+
+class Answering(httpx.AsyncBaseTransport):
+    """Replies as a function decides, after some seconds; records paths and times."""
+
+    def __init__(
+        self, answer: Callable[[httpx.Request], httpx.Response], *, seconds: float = 0.0
+    ) -> None:
+        self.answer = answer
+        self.seconds = seconds
+        self.asked: list[tuple[str, float]] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(self.seconds)
+        self.asked.append((request.url.path.rsplit("/", 1)[-1], virtual_time.now()))
+        return self.answer(request)
+
+
+class Memory:
+    """A ledger that keeps entries in a dictionary, as slowly as its gate opens."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, bulk.Entry] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.at_gate = asyncio.Event()
+        self.error: Exception | None = None
+        self.is_open = False
+
+    async def _pass(self) -> None:
+        self.at_gate.set()
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+
+    async def open(self) -> None:
+        self.is_open = True
+
+    def has(self, key: bytes) -> bool:
+        return key in self.entries
+
+    async def read(self, keys: Sequence[bytes]) -> Sequence[bulk.Entry]:
+        return [self.entries[key] for key in keys]
+
+    async def write(self, entries: Sequence[bulk.Entry]) -> None:
+        await self._pass()
+        self.entries |= {entry.key: entry for entry in entries}
+
+    async def aclose(self) -> None:
+        await self._pass()
+        self.is_open = False
+
+
+async def fetch(
+    path: Path, items: Iterable[Any], call: Callable[[Any], Awaitable[Any]], **options: Any
+) -> dict[Any, bulk.BulkResult[Any, Any]]:
+    run = bulk.run(call, items, journal=path, **{"job": JOB, **options})
+    return {result.item: result async for result in run}
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
