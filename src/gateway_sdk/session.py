@@ -1,12 +1,8 @@
 """The session: making, opening and closing it, and views of it."""
 
-import asyncio
 import inspect
-import sys
-from contextlib import suppress
-from importlib import import_module
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from gateway_sdk._call.call import CallArguments, Caller
 from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
@@ -32,9 +28,6 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
 
 T = TypeVar("T")
-
-_LATE: Final = "gateway_sdk.models.records"
-"""What nearly every program needs at its first call: pydantic builds its models for 25 ms."""
 
 
 class GatewaySession(NotPickled):
@@ -207,11 +200,8 @@ class GatewaySession(NotPickled):
         return await self._caller.send(operation, into=into, **given)
 
     async def __aenter__(self) -> Self:
-        shared = self._caller.shared
-        await shared.open().prepare()
-        if shared.tells_what_was_sent and _LATE not in sys.modules:
-            with suppress(RuntimeError):  # no thread can be started
-                await asyncio.to_thread(import_module, _LATE)
+        await self._caller.shared.open().prepare()
+        await self._caller.build_models()
         return self
 
     async def __aexit__(

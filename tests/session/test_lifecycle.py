@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import ssl
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from gateway_sdk import (
     SessionStateError,
 )
 from gateway_sdk._call import shared_state
+from gateway_sdk._call.call import Caller
 from gateway_sdk._transport import public
 from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
@@ -198,16 +198,48 @@ async def test_authorities_are_loaded_once_beside_the_event_loop(
     assert threads[0] is not threading.main_thread()
 
 
-async def test_models_are_built_beside_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("entered", [True, False])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("create_customer", "revise_customer", "exchange_rate_series", "order_history"),
+        "list_countries",
+    ],
+)
+async def test_models_are_built_once_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, call: str, entered: bool
 ) -> None:
-    """By `async with`; the next session finds them."""
-    (tmp_path / "built_late.py").write_text("import threading\nTHREAD = threading.get_ident()\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("gateway_sdk.session._LATE", "built_late")
+    """By `async with`, or by the first call; the next one finds them."""
+    threads = list[threading.Thread]()
+    monkeypatch.setattr(Caller, "has_models", False)
+    monkeypatch.setattr(
+        "gateway_sdk._call.call.import_module",
+        lambda _: threads.append(threading.current_thread()),
+    )
+    gateway = session("http://127.0.0.1:1", retry=None)
+    if entered:
+        await gateway.__aenter__()
+        assert len(threads) == 1
     for _ in range(2):
-        async with session("http://127.0.0.1"):
-            assert threading.get_ident() != sys.modules["built_late"].THREAD
+        with pytest.raises(ConnectionFailedError):
+            await CALLS[call](gateway)
+    await gateway.aclose()
+
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_models_are_built_in_the_event_loop_if_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Caller, "has_models", False)
+    monkeypatch.setattr(asyncio, "to_thread", no_thread)
+
+    with pytest.raises(ConnectionFailedError):
+        await CALLS["order_history"](session("http://127.0.0.1:1", retry=None))
 
 
 async def test_a_deadline_holds_while_authorities_are_loaded(

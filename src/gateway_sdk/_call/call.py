@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from contextlib import aclosing, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MODELS: Final = "gateway_sdk.models.records"
+"""Pydantic takes 30 ms for them, if they are the first models of the program."""
+
 
 class CallArguments(PerCall, total=False):
     """What a call is made of; `GatewaySession.send` describes it."""
@@ -66,10 +70,19 @@ class CallArguments(PerCall, total=False):
 
 
 class Caller:
+    has_models = False  # of all sessions
+
     def __init__(self, shared: SharedState, options: Options) -> None:
         check_gateway(options.access_token, shared.base_url)
         self.shared = shared
         self.options = options
+
+    async def build_models(self) -> None:
+        """Import the models in a thread before their first use; the event loop goes on."""
+        if self.shared.tells_what_was_sent and not Caller.has_models:
+            with suppress(RuntimeError):  # no thread can be started
+                await asyncio.to_thread(import_module, _MODELS)
+            Caller.has_models = True
 
     def call(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]

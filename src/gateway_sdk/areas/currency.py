@@ -87,6 +87,7 @@ class CurrencyArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 3; Exchange rate series request
+        await self._caller.build_models()
         operation, model = operations.EXCHANGE_RATE_SERIES, models.ExchangeRateSeriesRequest
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
         body = checked(operation, model, request)

@@ -66,6 +66,7 @@ class CustomerArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 1
+        await self._caller.build_models()
         body = checked(operations.CREATE_CUSTOMER, models.CreateRequest, request)
         return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
 
@@ -124,6 +125,7 @@ class CustomerArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 2; Revision entry
+        await self._caller.build_models()
         entries = _revisions(revisions)
         if not entries:
             raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")

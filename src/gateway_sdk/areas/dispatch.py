@@ -80,6 +80,8 @@ class OperationMethod:
 class _Checking:
     """Takes the place of what sends, and checks what would be sent."""
 
+    async def build_models(self) -> None: ...
+
     async def call(
         self,
         operation: Operation[Any],

@@ -57,7 +57,7 @@ class WalletArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 4; Order history page request
-        body = _page_request(page, take)
+        body = await self._page_request(page, take)
         return await self._caller.call(operations.ORDER_HISTORY, into=into, body=body, **call)
 
     async def order_history_pages(
@@ -88,7 +88,7 @@ class WalletArea(Area):
         before: list[Any] | None = None
         page = first_page
         while True:
-            body = _page_request(page, take)
+            body = await self._page_request(page, take)
             reply = await self._caller.send(operations.ORDER_HISTORY, body=body)
             orders = _orders_of(reply.value)
             if orders is None:
@@ -236,10 +236,10 @@ class WalletArea(Area):
         path = {"walletId": wallet_id, "orderId": order_id}
         return await self._caller.call(operations.CANCEL_ORDER, into=into, path=path, **call)
 
-
-def _page_request(page: int, take: int) -> "models.OrderHistoryPage":
-    given = {"page": page, "take": take}
-    return checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given)
+    async def _page_request(self, page: int, take: int) -> "models.OrderHistoryPage":
+        await self._caller.build_models()
+        given = {"page": page, "take": take}
+        return checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given)
 
 
 def _orders_of(page: Any) -> list[Any] | None:
