@@ -137,6 +137,7 @@ TABLE: Final = {
     "a pool of 5 that thrashes, of 2 ms": Gateway(_none, 2500, 0.7, pool=5, latency=0.002),
     "limit 50, then a pool of 10": Gateway(_fifty, 233, 0.75, pool=10, pool_since=20.0),
     "limit 1": Gateway(lambda: AtOnce(1), 10, 0.85, 0.07),
+    "limit 2, Retry-After: 1": Gateway(lambda: AtOnce(2), 20, 0.8, 0.05, retry_after=1.0),
     "limit 5, Retry-After: 1": Gateway(lambda: AtOnce(5), 50, 0.9, 0.02, retry_after=1.0),
     "limit 20, 100 calls an item": Gateway(lambda: AtOnce(20), 200, 0.9, calls=100),
     "the same, 3 % noise": Gateway(lambda: AtOnce(20), 200, 0.9, noise=0.03, calls=100),

@@ -253,12 +253,12 @@ def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
     *, is_429: bool, wait: float, is_rate: bool
 ) -> None:
     """Another status has another reason, and short waits were not asked for."""
-    controller = Controller(maximum=10, start=4)
+    controller = Controller(maximum=7, start=7)
     for at in (0.0, 2.0):
-        slots = [controller.begin(at) for _ in range(4)]
+        slots = [controller.begin(at) for _ in range(7)]
         for slot in slots:
             controller.attempt_ended(slot, at + 0.1, refused=False, is_429=False)
-        for slot in slots * 2:
+        for slot in slots:
             controller.attempt_ended(slot, at + 0.2, refused=True, is_429=is_429)
             controller.waits(slot, at + 0.2, wait)
         for slot in slots:

@@ -50,6 +50,9 @@ _HELPS: Final = 5 / 4
 _STOPS: Final = 2
 """Stops that prove a limit of calls per second; a single one can mean a lower limit at once."""
 
+_FEW: Final = 6
+"""Calls at once of which all but one may be refused because they are too many for the gateway."""
+
 _WAIT: Final = 1.0
 """Seconds. Six waits in a row that are so long are of a Retry-After: of six random ones, one is
 shorter."""
@@ -265,7 +268,8 @@ class Controller(FixedLimit):
             self._pace.begin(now)
             return
         self._pace.waits(now, seconds)
-        if slot.is_429 and self._is_stopped and not was_stopped:
+        is_good = self.size <= self._good and self._stage.fine >= 2 * self.size
+        if slot.is_429 and (is_good or self.size > _FEW) and self._is_stopped > was_stopped:
             self._pace.stopped(now)
 
     def ended(self, slot: Slot) -> None:

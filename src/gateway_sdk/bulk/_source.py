@@ -95,19 +95,14 @@ class AsyncSource(Source[Item]):
             if isinstance(items, AsyncGenerator):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
-    def give_up(self, error: BaseException | None = None) -> None:
-        super().give_up(error)
-        self._ready = None
-        self.expire()
-
     def expire(self) -> None:
         self.ended = True
         if self._reading is not None:
             self._reading.cancel()
 
     async def aclose(self) -> None:
+        self.expire()
         if self._reading is not None:
-            self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
 

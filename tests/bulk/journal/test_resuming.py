@@ -239,7 +239,7 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
 
     async with gateway:
         run = bulk.run(
-            call, ["one"], journal=path, job=JOB, deadline=0.2 if end == "deadline" else None
+            call, ["one"], journal=path, job=JOB, deadline=1.0 if end == "deadline" else None
         )
         first = asyncio.ensure_future(anext(run))
         await stuck.asked.wait()
