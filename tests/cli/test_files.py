@@ -1,3 +1,4 @@
+import errno
 import io
 import os
 import shutil
@@ -48,6 +49,21 @@ def test_what_is_no_json_is_told_with_its_place(
     assert str(caught.value) == f"{words}\nNothing was sent."
     assert caught.value.status == 2
     assert "canary" not in str(caught.value)
+
+
+class Broken(io.RawIOBase):
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_what_breaks_off_while_it_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Broken())))
+
+    with pytest.raises(CommandError, match=r"^cannot read standard input: Input/output error"):
+        read_json("-")
 
 
 def test_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,10 @@ def read_json(word: str) -> Any:
     """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
     name = name_of(word)
     with open_file(word) as file:
-        data = file.read(LARGEST + 1)
+        try:
+            data = file.read(LARGEST + 1)
+        except OSError as error:
+            refuse(f"cannot read {name}: {error.strerror}")
     if len(data) > LARGEST:
         refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
     try:
