@@ -25,8 +25,8 @@ def lazy(
     themselves = {module.rpartition(".")[2]: module for module in modules if not modules[module]}
 
     def load(name: str) -> Any:
-        if name in themselves:
-            return import_module(themselves[name])
+        if name in themselves or f"{package}.{name}" in modules:
+            return import_module(f"{package}.{name}")
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(places[name]), name)

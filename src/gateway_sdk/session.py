@@ -200,8 +200,7 @@ class GatewaySession(NotPickled):
         return await self._caller.send(operation, into=into, **given)
 
     async def __aenter__(self) -> Self:
-        await self._caller.shared.open().prepare()
-        await self._caller.build_models()
+        await self._caller.shared.prepare()
         return self
 
     async def __aexit__(

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import ssl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from gateway_sdk import (
     SessionStateError,
 )
 from gateway_sdk._call import shared_state
-from gateway_sdk._call.call import Caller
 from gateway_sdk._transport import public
+from gateway_sdk.models import records
 from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
@@ -211,20 +212,19 @@ async def test_models_are_built_once_beside_the_event_loop(
 ) -> None:
     """By `async with`, or by the first call; the next one finds them."""
     threads = list[threading.Thread]()
-    monkeypatch.setattr(Caller, "has_models", False)
+    monkeypatch.delattr(records, "IS_BUILT")
     monkeypatch.setattr(
-        "gateway_sdk._call.call.import_module",
-        lambda _: threads.append(threading.current_thread()),
+        shared_state, "import_module", lambda _: threads.append(threading.current_thread())
     )
     gateway = session("http://127.0.0.1:1", retry=None)
     if entered:
         await gateway.__aenter__()
         assert len(threads) == 1
-    for _ in range(2):
-        with pytest.raises(ConnectionFailedError):
-            await CALLS[call](gateway)
+    calls = [CALLS[call](gateway) for _ in range(3)]
+    ends = await asyncio.gather(*calls, return_exceptions=True)
     await gateway.aclose()
 
+    assert {type(end) for end in ends} == {ConnectionFailedError}
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
@@ -232,14 +232,33 @@ async def test_models_are_built_once_beside_the_event_loop(
 async def test_models_are_built_in_the_event_loop_if_no_thread_can_be_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def no_thread(*_: object) -> None:
+    def submit(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Caller, "has_models", False)
-    monkeypatch.setattr(asyncio, "to_thread", no_thread)
+    monkeypatch.delattr(records, "IS_BUILT")
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    gateway = session("http://127.0.0.1:1", retry=None)
 
-    with pytest.raises(ConnectionFailedError):
-        await CALLS["order_history"](session("http://127.0.0.1:1", retry=None))
+    async with gateway:
+        assert vars(gateway)["_caller"].shared.is_prepared
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_first_call_needs_no_thread_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    """All of them may wait for it: they are where a service runs what blocks."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    monkeypatch.delattr(records, "IS_BUILT")
+    gateway = session(f"{scheme}://127.0.0.1:1", retry=None)
+
+    def wait_for_call() -> object:
+        call = CALLS["order_history"](gateway)
+        return asyncio.run_coroutine_threadsafe(call, loop).exception(60)
+
+    assert type(await asyncio.to_thread(wait_for_call)) is ConnectionFailedError
+    await gateway.aclose()
 
 
 async def test_a_deadline_holds_while_authorities_are_loaded(

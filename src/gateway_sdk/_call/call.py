@@ -2,10 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
-from contextlib import aclosing, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -56,8 +55,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MODELS: Final = "gateway_sdk.models.records"
-"""Pydantic takes 30 ms for them, if they are the first models of the program."""
+
+class Unchecked:
+    """A body that is checked within the call, where its model may be loaded in a thread."""
+
+    __slots__ = ("check",)
+
+    def __init__(self, check: Callable[[], object]) -> None:
+        self.check = check
 
 
 class CallArguments(PerCall, total=False):
@@ -70,19 +75,10 @@ class CallArguments(PerCall, total=False):
 
 
 class Caller:
-    has_models = False  # of all sessions
-
     def __init__(self, shared: SharedState, options: Options) -> None:
         check_gateway(options.access_token, shared.base_url)
         self.shared = shared
         self.options = options
-
-    async def build_models(self) -> None:
-        """Import the models in a thread before their first use; the event loop goes on."""
-        if self.shared.tells_what_was_sent and not Caller.has_models:
-            with suppress(RuntimeError):  # no thread can be started
-                await asyncio.to_thread(import_module, _MODELS)
-            Caller.has_models = True
 
     def call(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
@@ -159,6 +155,10 @@ class Call:
                 self._options = self._options.of_one_call(self._operation.name, of_this_call)
             self._transport = self._shared.open()
             with CallScope(self._shared.calls, self._options.deadline) as self._scope:
+                if not self._shared.is_prepared:
+                    await self._shared.prepare()
+                if isinstance(body, Unchecked):
+                    body = body.check()
                 template = self._template()
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:

@@ -79,11 +79,12 @@ class Route:
     ) -> None:
         self._load_tls = load_tls or (lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self._tls = None if load_tls else self._load_tls()
-        self._loaded = Shared(self._load_tls)
         self.proxy = proxy
         self._url = url
         self._pool = pool
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
+        # Not one of the loop's threads: all of them may wait for this very call.
+        self._loaded = Shared(self._load_tls, self._dialler.thread)
         self._is_away = False  # no connection could be made last time
         self._trial: asyncio.Future[httpx.HTTPError | None] | None = None
 
@@ -174,8 +175,8 @@ class Dialler:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         # Not the threads of the event loop, which uploads and journals use too.
-        self._thread = ThreadPoolExecutor(1, "gateway_sdk look-up")
-        self._found = Shared(self._look_up, self._thread, KEPT)
+        self.thread = ThreadPoolExecutor(1, "gateway_sdk look-up")
+        self._found = Shared(self._look_up, self.thread, KEPT)
 
     async def connect(self) -> Connection:
         """Open a connection; if the caller is cancelled, no socket stays open."""
@@ -210,7 +211,7 @@ class Dialler:
         return socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self.thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:

@@ -36,5 +36,4 @@ class CountryDataArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 12; Country record
-        await self._caller.build_models()
         return await self._caller.call(operations.LIST_COUNTRIES, **call)

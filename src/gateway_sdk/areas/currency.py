@@ -5,6 +5,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import models, operations
+from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked
 
@@ -87,10 +88,9 @@ class CurrencyArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 3; Exchange rate series request
-        await self._caller.build_models()
-        operation, model = operations.EXCHANGE_RATE_SERIES, models.ExchangeRateSeriesRequest
+        operation = operations.EXCHANGE_RATE_SERIES
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
-        body = checked(operation, model, request)
+        body = Unchecked(lambda: checked(operation, models.ExchangeRateSeriesRequest, request))
         return await self._caller.call(operation, into=into, body=body, **call)
 
     def exchange_rate_series_bulk(
@@ -118,7 +118,7 @@ class CurrencyArea(Area):
         """
         from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
 
-        operation, model = operations.EXCHANGE_RATE_SERIES, models.ExchangeRateSeriesRequest
+        operation = operations.EXCHANGE_RATE_SERIES
         job = settings.get("job")
         if settings.get("journal") is not None and job is None:
             gateway = self._caller.options.gateway_name(self._caller.shared.base_url)
@@ -126,6 +126,7 @@ class CurrencyArea(Area):
         settings["job"] = job
 
         async def fetch(query: "ExchangeRateSeriesRequest") -> Any:
-            return await self._caller.call(operation, body=checked(operation, model, query))
+            body = Unchecked(lambda: checked(operation, models.ExchangeRateSeriesRequest, query))
+            return await self._caller.call(operation, body=body)
 
         return run(fetch, queries, **settings)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import models, operations
+from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked, wrong
 
@@ -66,9 +67,9 @@ class CustomerArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 1
-        await self._caller.build_models()
-        body = checked(operations.CREATE_CUSTOMER, models.CreateRequest, request)
-        return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
+        operation = operations.CREATE_CUSTOMER
+        body = Unchecked(lambda: checked(operation, models.CreateRequest, request))
+        return await self._caller.call(operation, into=into, body=body, **call)
 
     @overload
     async def revise_customer(
@@ -125,15 +126,11 @@ class CustomerArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 2; Revision entry
-        await self._caller.build_models()
-        entries = _revisions(revisions)
-        if not entries:
-            raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
         return await self._caller.call(
             operations.REVISE_CUSTOMER,
             into=into,
             path={"customerId": customer_id},
-            body={"revisions": entries},
+            body=Unchecked(lambda: {"revisions": _revisions(revisions)}),
             **call,
         )
 
@@ -148,4 +145,7 @@ def _revisions(given: Any) -> "list[Revision]":
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise wrong(operations.REVISE_CUSTOMER, "revisions must be a mapping or an iterable")
-    return [checked(operations.REVISE_CUSTOMER, models.Revision, entry) for entry in given]
+    entries = [checked(operations.REVISE_CUSTOMER, models.Revision, entry) for entry in given]
+    if not entries:
+        raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
+    return entries

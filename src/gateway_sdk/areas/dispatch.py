@@ -6,6 +6,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from gateway_sdk._call.call import Unchecked
 from gateway_sdk._http.request import check_path, encode_json
 from gateway_sdk.areas import Area
 from gateway_sdk.areas.aml import AmlArea
@@ -80,8 +81,6 @@ class OperationMethod:
 class _Checking:
     """Takes the place of what sends, and checks what would be sent."""
 
-    async def build_models(self) -> None: ...
-
     async def call(
         self,
         operation: Operation[Any],
@@ -90,6 +89,8 @@ class _Checking:
         body: object = None,
         **_: Any,
     ) -> None:
+        if isinstance(body, Unchecked):
+            body = body.check()
         check_path(operation, path)
         if operation.content is Content.JSON:
             encode_json(body)

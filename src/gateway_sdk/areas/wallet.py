@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, TypeVar, Unpack, overload
 
 from gateway_sdk import models, operations
+from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked
 from gateway_sdk.errors import UnexpectedReplyError
@@ -57,7 +58,7 @@ class WalletArea(Area):
                 ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
         """
         # Interface: Endpoints 4; Order history page request
-        body = await self._page_request(page, take)
+        body = _page_request(page, take)
         return await self._caller.call(operations.ORDER_HISTORY, into=into, body=body, **call)
 
     async def order_history_pages(
@@ -88,7 +89,7 @@ class WalletArea(Area):
         before: list[Any] | None = None
         page = first_page
         while True:
-            body = await self._page_request(page, take)
+            body = _page_request(page, take)
             reply = await self._caller.send(operations.ORDER_HISTORY, body=body)
             orders = _orders_of(reply.value)
             if orders is None:
@@ -236,10 +237,10 @@ class WalletArea(Area):
         path = {"walletId": wallet_id, "orderId": order_id}
         return await self._caller.call(operations.CANCEL_ORDER, into=into, path=path, **call)
 
-    async def _page_request(self, page: int, take: int) -> "models.OrderHistoryPage":
-        await self._caller.build_models()
-        given = {"page": page, "take": take}
-        return checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given)
+
+def _page_request(page: int, take: int) -> Unchecked:
+    given = {"page": page, "take": take}
+    return Unchecked(lambda: checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given))
 
 
 def _orders_of(page: Any) -> list[Any] | None:

@@ -288,12 +288,14 @@ def _without_echo(descriptor: int) -> Generator[None]:
     if not _TERMIOS or not os.isatty(descriptor):
         yield
         return
-    # Imported here: not every system has them.
+    # Imported here: not every system has it.
     import termios  # noqa: PLC0415
-    import tty  # noqa: PLC0415
 
     before = termios.tcgetattr(descriptor)
-    tty.setcbreak(descriptor, termios.TCSADRAIN)
+    # Not `tty.setcbreak`, which since Python 3.12 changes what Enter sends, too.
+    changed = termios.tcgetattr(descriptor)
+    changed[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, changed)
     try:
         yield
     finally:
