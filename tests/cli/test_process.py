@@ -101,6 +101,7 @@ def test_head_leaves_no_trace() -> None:
         ("matplotlib", "plot", ["rates", "EUR", "USD", "--png", "x.png"]),
         ("starlette", "sandbox", ["countries", "--sandbox"]),
         ("simplejson", "cli", ["countries"]),
+        ("psycopg", "fleet", ["fleet", "status", "a", "b"]),
     ],
 )
 def test_missing_extra_is_named(module: str, extra: str, arguments: list[str]) -> None:
@@ -123,9 +124,11 @@ main()
 
     assert ended.returncode == 2
     assert ended.stdout == ""
-    by_demo = "" if extra == "parquet" else " ([demo] for every command but those of a fleet)"
+    alone = extra in ("parquet", "fleet")
+    by_demo = "" if alone else " ([demo] for every command but those of a fleet)"
+    what = "gateway_sdk.fleet" if extra == "fleet" else "this"
     advice = f"pip install 'gateway-sdk[{extra}]'{by_demo}"
-    assert ended.stderr == f"gateway: this needs the extra [{extra}]: {advice}\n"
+    assert ended.stderr == f"gateway: {what} needs the extra [{extra}]: {advice}\n"
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def load(name: str) -> Any:
                 continue
             twin: Any = copy(shared)
             twin.callback, twin.expose_value, twin.hidden, twin.envvar = _keep, False, True, None
+            twin.is_eager = True  # --debug is for errors of the other arguments too
             command.params.append(twin)
     return found
 
@@ -114,6 +115,7 @@ class _Group(TyperGroup):
         from gateway_sdk.cli.session import explain, quote  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
+        GIVEN.update(ctx.params)  # here, because to import a command may fail too
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
@@ -182,7 +184,6 @@ def gateway(
     command; its own options must follow it.
     """
     del base_url, tenant, token_header_file, profile, sandbox, verbose, debug, version  # in ctx
-    GIVEN.update(ctx.params)
     tolerate_any_encoding()
     command = ctx.invoked_subcommand or ""
     for name in NOT_TAKEN.get(command, ()):

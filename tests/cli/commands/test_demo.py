@@ -46,6 +46,7 @@ def _check_text(text: str) -> None:
     assert rows[-1].split()[:4] == ["NOK", "11.6648", "10.312", "-11.6"]
     assert rows[-1].endswith("  Norway, 1 more")
     assert re.search(r"^Rates      \d{4} daily rates of 30 currencies$", text, re.MULTILINE)
+    assert "Ended      BGN: its last rate is of 2025-12-31" in lines
     assert "No rates   121 currencies, of which the ECB published none in this range" in lines
     assert "failed" not in text.lower()
     paths = [line for line in lines if "rates." in line]

@@ -138,6 +138,7 @@ def test_from_a_plan_to_a_file(planned: Call, served: Sandbox) -> None:
         (("status", "a b:rates", "p"), "'a b:rates' is not a job"),
         (("--tenant", "x", "fleet", "status", "jobs:rates", "p"), "does not take --tenant"),
         (("plan", "jobs:rates", "p", "missing.ndjson"), "cannot read missing.ndjson"),
+        (("plan", "jobs:rates", "p", "/proc/self/mem"), "cannot read /proc/self/mem: Input/output"),
         (("plan", "jobs:rates", "p", "jobs.py"), "line 1 of jobs.py is not JSON"),
         (("collect", "jobs:rates", "p", "p.txt"), "must end with one of .csv"),
         (("worker", "jobs:rates", "--check"), "no worker of rates is alive on"),

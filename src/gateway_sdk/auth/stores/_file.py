@@ -4,11 +4,11 @@ import asyncio
 import math
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Final, TypeVar
 
 from gateway_sdk._python import safe_repr
@@ -109,8 +109,10 @@ class PrivateFileStore:
             prepare_folder(folder)
             self._remove_drafts(time.time() - _WRITTEN_IN)
             # In the same folder, because a file can be replaced only within one file system.
-            descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
-            self._replace(descriptor, Path(name), record)
+            # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
+            draft = folder / f".{self.path.name}.{token_hex(8)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            self._replace(os.open(draft, flags, 0o600), draft, record)
         except OSError as error:
             raise self._store_error("cannot be written", error) from None
 
@@ -120,9 +122,7 @@ class PrivateFileStore:
                 file.write(record)
                 file.flush()
                 os.fsync(file.fileno())
-            # Without the draft, a logout came after this token: it is gone.
-            with suppress(FileNotFoundError):
-                _patiently(lambda: draft.replace(self.path))
+            _patiently(lambda: draft.replace(self.path))
         finally:
             with suppress(OSError):  # it exists only after an error
                 draft.unlink()
@@ -153,8 +153,7 @@ class PrivateFileStore:
 
 
 def default_folder() -> Path:
-    # Imported here: only the default needs it.
-    from platformdirs import user_state_path  # noqa: PLC0415
+    from platformdirs import user_state_path  # noqa: PLC0415 - only the default needs it
 
     return user_state_path("gateway-sdk", appauthor=False) / "tokens"
 

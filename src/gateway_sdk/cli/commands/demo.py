@@ -20,7 +20,7 @@ from gateway_sdk.bulk import BulkResult, export
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import day_of, option
 from gateway_sdk.cli.commands.rates import Run
-from gateway_sdk.cli.files import check_place, make_folder, write_file
+from gateway_sdk.cli.files import cannot_write, check_place, make_folder, write_file
 from gateway_sdk.cli.process import CommandError, Status, require
 from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.models import Country
@@ -65,7 +65,10 @@ def demo(
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / "rates.db"
         findings = asyncio.run(_fetch(journal))
-        export(journal, rates_path, rates=True)
+        try:
+            export(journal, rates_path, rates=True)
+        except OSError as error:
+            raise cannot_write(rates_path, error) from None
     console.print()
     console.out(output.to_terminal(make_table(findings), console)[0], highlight=False)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
@@ -173,6 +176,9 @@ def summary(findings: Findings) -> Iterator[output.KeyValue]:
     run, rates = findings.run, findings.rates
     count = sum(map(len, rates.values()))
     yield "Rates", f"{count} daily rates of {len(findings.series.rates)} currencies"
+    for symbol, found in findings.series.rates.items():
+        if max(found) < findings.days[1]:
+            yield "Ended", f"{symbol}: its last rate is of {max(found)}"
     others = len(findings.users.keys() - findings.series.rates.keys() - {BASE})
     yield "No rates", f"{others} currencies, of which the ECB published none in this range"
     for kind in run.failures():

@@ -260,5 +260,7 @@ def _lines(path: str) -> Iterator[Any]:
         with open_file(path) as file:
             for number, line in enumerate(file, 1):  # noqa: B007 - for the message
                 yield json.loads(line)  # it knows a byte order mark
+    except OSError as error:
+        raise CommandError(f"cannot read {name_of(path)}: {error.strerror}") from None
     except (RecursionError, ValueError):  # also of what is not UTF-8
         raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None
