@@ -133,12 +133,16 @@ TABLE: Final = {
     "100 per second, saved up, Retry-After: 1": Gateway(
         lambda: Bucket(100), 100, 0.88, 0.05, retry_after=1.0
     ),
+    "60 in any second, of 30 ms, Retry-After: 1": Gateway(
+        lambda: PerSecond(60), 60, 0.7, 0.1, latency=0.03, retry_after=1.0
+    ),
     "a pool of 20 that thrashes": Gateway(_none, 20 / LATENCY, 0.7, pool=20),
     "a pool of 5 that thrashes, of 2 ms": Gateway(_none, 2500, 0.7, pool=5, latency=0.002),
     "limit 50, then a pool of 10": Gateway(_fifty, 233, 0.75, pool=10, pool_since=20.0),
     "limit 1": Gateway(lambda: AtOnce(1), 10, 0.85, 0.07),
     "limit 2, Retry-After: 1": Gateway(lambda: AtOnce(2), 20, 0.8, 0.05, retry_after=1.0),
     "limit 5, Retry-After: 1": Gateway(lambda: AtOnce(5), 50, 0.9, 0.02, retry_after=1.0),
+    "limit 8, Retry-After: 1": Gateway(lambda: AtOnce(8), 80, 0.7, 0.05, retry_after=1.0),
     "limit 20, 100 calls an item": Gateway(lambda: AtOnce(20), 200, 0.9, calls=100),
     "the same, 3 % noise": Gateway(lambda: AtOnce(20), 200, 0.9, noise=0.03, calls=100),
     "the same, latency varies (sigma 1)": Gateway(

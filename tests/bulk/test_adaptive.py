@@ -99,6 +99,23 @@ def test_a_real_session_reports_what_its_retries_hide() -> None:
     assert statuses[-1000:].count(429) <= 1000 * REFUSED
 
 
+def test_a_stop_of_all_calls_is_over_when_it_ends() -> None:
+    """The rate that it seems to prove is lowered once for all the refusals of a stop."""
+    ended: list[float] = []
+
+    async def call(_: int) -> None:
+        if 60 <= virtual_time.now() < 80:
+            error = RateLimitedError("429", status=429)
+            error.retry_after = 1.0
+            raise error
+        await asyncio.sleep(1.0)
+        ended.append(virtual_time.now())
+
+    results_of(call, range(20_000), concurrency="adaptive", deadline=180.0)
+
+    assert sum(time >= 150 for time in ended) >= 0.9 * 100 * 30
+
+
 def test_the_maximum_is_never_passed() -> None:
     """This holds for any limit of the gateway."""
     gateway = Limited(lambda _: 1000)

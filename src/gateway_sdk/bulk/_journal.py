@@ -114,8 +114,9 @@ class SqliteLedger:
             raise self._error(f"cannot be opened: {error.strerror}") from None
         with self._errors("cannot be opened"):
             self._database = database = sqlite3.connect(path, isolation_level=None)
-            self._opened.callback(_close, database)
+            self._opened.callback(database.close)
             self._check_origin(database)
+            self._opened.callback(_end_log, database)
             database.execute("pragma journal_mode = wal")
             database.execute("pragma synchronous = normal")
             database.execute(f"pragma wal_autocheckpoint = {_LOG_PAGES}")
@@ -132,6 +133,8 @@ class SqliteLedger:
         os.close(descriptor)
         if not stat.S_ISREG(self._file.st_mode):
             raise self._error("is not an ordinary file")
+        if self._file.st_size == 1:  # which SQLite takes for an empty file
+            raise self._error("is no journal: give another file")
 
     def _check_origin(self, database: sqlite3.Connection) -> None:
         (application,) = database.execute("pragma application_id").fetchone()
@@ -234,8 +237,7 @@ class SqliteLedger:
         return JournalError(f"the journal {self._path} {what}")
 
 
-def _close(database: sqlite3.Connection) -> None:
+def _end_log(database: sqlite3.Connection) -> None:
     # Copies the log into the file and deletes it, unless another program reads the file.
     with suppress(sqlite3.Error, MemoryError):
         database.execute("pragma journal_mode = delete")
-    database.close()

@@ -149,6 +149,7 @@ class Pace:
         self._need = 0.0  # successes before the next trial
         self._waits: deque[float] = deque([0.0], maxlen=6)  # the last ones after refusals
         self._stops = 0
+        self._was_lowered = False  # since the last success
         self._taken: deque[float] = deque(maxlen=_KEPT)
 
     def wait_until(self, now: float) -> float | None:
@@ -159,9 +160,12 @@ class Pace:
     def begin(self, now: float) -> None:
         if self.rate is not None:
             self._next = max(self._next, now - _LATE) + 1 / self.rate
+            # Places of retries: a stop of all calls would take them for a long time.
+            self._next = min(self._next, now + max(_SECONDS, 1 / self.rate))
 
     def taken(self, now: float) -> None:
         self._taken.append(now)
+        self._was_lowered = False
         self._need -= 1
         if self.rate is not None and self._need <= 0:
             self._good = self.rate
@@ -172,7 +176,8 @@ class Pace:
         if self.rate is None or began < self._changed:
             return
         rate, self._step = self.rate, 2 * _RESOLUTION
-        if rate <= self._good:
+        if rate <= self._good and not self._was_lowered:
+            self._was_lowered = True
             lower = min(rate * (1 - _RESOLUTION), (self._average(now) + rate) / 2)
             self._good = max(rate / 2, lower)
         self._go_to(self._good, now + self._wait, seconds=_SECONDS)
@@ -268,8 +273,7 @@ class Controller(FixedLimit):
             self._pace.begin(now)
             return
         self._pace.waits(now, seconds)
-        is_good = self.size <= self._good and self._stage.fine >= 2 * self.size
-        if slot.is_429 and (is_good or self.size > _FEW) and self._is_stopped > was_stopped:
+        if slot.is_429 and (slot.was_good or self.size > _FEW) and self._is_stopped > was_stopped:
             self._pace.stopped(now)
 
     def ended(self, slot: Slot) -> None:
@@ -280,6 +284,8 @@ class Controller(FixedLimit):
         """Learn from an attempt that has ended; None is neither a refusal nor a success."""
         self._sleeping.discard(slot)
         slot.was_refused, slot.is_429 = refused is True, is_429
+        # Before this refusal lowers the number.
+        slot.was_good = self.size <= self._good and self._stage.fine >= 2 * self.size
         if refused is not None:
             if (is_429 or not refused) and self._was_alone(slot):
                 evidence = self._alone.add(refused=refused, usual=_NOISE, more=_FLOOD)
@@ -406,6 +412,7 @@ class Controller(FixedLimit):
 
     def _drop(self, share: float, now: float) -> None:
         """Lower the number by the share of refusals, by at least an eighth and at most a half."""
+        self._is_suspected = False
         self._bad = self.size
         self._good = max(1, min(self.size - 1, int(self.size * (1 - min(0.5, max(0.125, share))))))
         self._step = 1
@@ -442,6 +449,7 @@ class Controller(FixedLimit):
 
     def _thin_out(self, now: float) -> None:
         """Halve the number, to see whether replies become faster."""
+        self._is_suspected = False
         self._crowded = self._stage, self._bad
         self._bad, self._good = self.size, max(1, self.size // 2)
         self._latencies = {self.size: self._stage.latency}  # earlier ones may be outdated

@@ -103,9 +103,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         self._dump = dump
         self._load = load
         # What is to be written and read, with functions that take the answer, or the error.
-        self._asked: dict[Callable[..., Any], list[tuple[Any, Callable[[Any], None]]]] = {
-            ledger.write: [], ledger.read: [],
-        }  # fmt: skip
+        self._asked: dict[str, list[tuple[Any, Callable[[Any], None]]]] = {"write": [], "read": []}
         self._working: asyncio.Task[None] | None = None
         self._context = copy_context()  # not that of an item
 
@@ -127,13 +125,13 @@ class LedgerResults(MemoryResults[Item, Value]):
             await asyncio.wait([self._working])
         await self._ledger.aclose()
 
-    def _ask(self, ask: Callable[..., Any], what: object, answered: Callable[[Any], None]) -> None:
+    def _ask(self, ask: str, what: object, answered: Callable[[Any], None]) -> None:
         self._asked[ask].append((what, answered))
         if self._working is None:
             self._working = self._loop.create_task(self._work(), context=self._context)
 
     def _write(self, entry: Entry, answered: Callable[[Any], None]) -> None:
-        self._ask(self._ledger.write, entry, answered)
+        self._ask("write", entry, answered)
 
     def _noted(self, error: Exception | None) -> None:
         if error is not None:
@@ -148,7 +146,7 @@ class LedgerResults(MemoryResults[Item, Value]):
                 for ask, batch in self._asked.items():
                     if batch:
                         self._asked[ask] = []
-                        await self._pass(batch, ask)
+                        await self._pass(batch, getattr(self._ledger, ask))
         finally:
             self._working = None
 
@@ -169,7 +167,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         return self._ledger.has(digest or b"")
 
     def recall(self, run: ItemRun[Item, Value]) -> None:
-        self._ask(self._ledger.read, run.digest, partial(self._recalled, run))
+        self._ask("read", run.digest, partial(self._recalled, run))
 
     def _recalled(self, run: ItemRun[Item, Value], entry: Entry | Exception) -> None:
         if isinstance(entry, Exception):

@@ -92,6 +92,7 @@ class Slot:
         self.stage = stage  # in which the attempt began
         self.was_asleep = False  # whether the attempt is a retry
         self.was_refused = self.is_429 = False  # the attempt before it
+        self.was_good = False  # whether that number of calls was known to be accepted
 
 
 class BaseRate:

@@ -186,6 +186,12 @@ def foreign(path: Path) -> None:
         database.execute("create table users(name text)")
 
 
+def foreign_with_a_log(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("pragma journal_mode = wal")
+        database.execute("create table users(name text)")
+
+
 def newer(path: Path) -> None:
     asyncio.run(fetch(path, [1], same))
     with closing(sqlite3.connect(path)) as database:
@@ -208,7 +214,9 @@ def lines(path: Path) -> None:
             "file is not a database; give another file",
         ),
         (lines, "file is not a database; give another file"),
+        (lambda path: path.write_bytes(b"x"), "is no journal: give another file"),
         (foreign, "is an SQLite file of another program: give another file"),
+        (foreign_with_a_log, "is an SQLite file of another program: give another file"),
         (newer, "is of another version of gateway_sdk: give another file"),
     ],
 )
@@ -498,3 +506,21 @@ def test_a_lock_that_is_not_held_is_released_without_effect(tmp_path: Path) -> N
     LockFile(tmp_path / "lock").release()
 
     assert not list(tmp_path.iterdir())
+
+
+class Timed:
+    """A ledger whose every attribute is a new object."""
+
+    def __init__(self, ledger: Memory) -> None:
+        self._ledger = ledger
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(getattr(self._ledger, name))
+
+
+async def test_a_ledger_may_be_wrapped() -> None:
+    ledger: Any = Timed(Memory())
+    values = [result.value async for result in bulk.run(same, [1, 2, 2], journal=ledger)]
+    assert sorted(values) == [1, 2, 2]
+    values = [result.value async for result in bulk.run(refused, [1], journal=ledger)]
+    assert values == [1]
