@@ -240,6 +240,14 @@ AFTER_401: dict[str, After401] = {
     "a renewal that fails": After401(
         lambda: Same(failure=LookupError()), [401], CREATE, ["same"], AuthError, "same"
     ),
+    "a renewal that others saw refused": After401(
+        lambda: Same(failure=TokenRejectedError("refused to others", status=401)),
+        [401],
+        CREATE,
+        ["same"],
+        TokenRejectedError,
+        "same",
+    ),
     # The token is good and the right is missing.
     "forbidden": After401(Keeping, [403], READ, ["token-0"], ForbiddenError, "token-0"),
     # Nobody logs in for a body that is gone anyway.

@@ -1,3 +1,5 @@
+import errno
+import os
 import re
 import signal
 from pathlib import Path
@@ -112,6 +114,23 @@ def test_folder_that_cannot_be_written_is_told_before_any_work(
     ended = call_gateway("demo", "--out", tmp_path / place)
 
     assert ended == (2, "", f"gateway: cannot write {tmp_path}/{why}\n")
+
+
+@pytest.mark.posix  # wine lacks what NumPy needs
+def test_rates_that_cannot_be_written_are_told(
+    call_gateway: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The folder may be one of another user, and the disk may be full."""
+
+    def export(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(demo, "export", export)
+    ended = call_gateway("demo", "--out", tmp_path)
+
+    why = f"gateway: cannot write {tmp_path}/rates.csv: No space left on device"
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1] == why
 
 
 def _show_with(faulty: Sandbox, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
