@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import httpx
@@ -56,13 +57,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Unchecked:
+class Unchecked(partial[object]):
     """A body that is checked within the call, where its model may be loaded in a thread."""
-
-    __slots__ = ("check",)
-
-    def __init__(self, check: Callable[[], object]) -> None:
-        self.check = check
 
 
 class CallArguments(PerCall, total=False):
@@ -158,7 +154,7 @@ class Call:
                 if not self._shared.is_prepared:
                     await self._shared.prepare()
                 if isinstance(body, Unchecked):
-                    body = body.check()
+                    body = body()
                 template = self._template()
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:

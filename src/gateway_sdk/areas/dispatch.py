@@ -90,7 +90,7 @@ class _Checking:
         **_: Any,
     ) -> None:
         if isinstance(body, Unchecked):
-            body = body.check()
+            body = body()
         check_path(operation, path)
         if operation.content is Content.JSON:
             encode_json(body)
