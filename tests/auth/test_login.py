@@ -65,7 +65,6 @@ class Case:
         self.task = asyncio.create_task(coroutine)
 
     async def paste(self, *answers: str) -> None:
-        """Paste the URL that the browser was sent to with a response."""
         url = await self.reader.url()
         for answer in answers:
             self.paster.lines.put_nowait(answer_to(url, answer))

@@ -71,7 +71,6 @@ def test_each_key_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("part", range(3))
 def test_a_key_needs_valid_urls(part: int) -> None:
-    """An invalid argument is refused, and named."""
     named = ("authorization_url", "client_id", "base_url")[part]
     wrong: list[Any] = [None, "", 7]
     wrong += [] if part == 1 else ["login.test", "{auth_url}", b"https://login.test"]

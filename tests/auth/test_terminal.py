@@ -30,7 +30,6 @@ class Screen:
         self.mode = termios.tcgetattr(self.theirs)
 
     def is_as_before(self) -> bool:
-        """Tell whether the terminal is in its original mode."""
         return termios.tcgetattr(self.theirs) == self.mode
 
     async def type(self, text: str) -> None:

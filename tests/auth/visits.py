@@ -94,8 +94,6 @@ def read_reply(received: bytes) -> Reply:
 
 
 class Line:
-    """A connection to the receiver, seen from the client."""
-
     def __init__(
         self,
         fill: Callable[[bytes], Awaitable[bytes]],

@@ -212,7 +212,11 @@ async def test_a_cached_page_gets_no_token(
         # The free port that the system chooses is the one at which the page was left.
         monkeypatch.setattr(receiver, "listen", lambda _, bind: listen(left, bind))
     async with under_way(flow, redirect_uri=redirect_uri) as waiting:
-        await log_in(page, waiting)
+        await waiting.open(page)
+        # By a script: a redirect of the posted form would not be looked for in the cache.
+        response = FORGED.replace("forged", httpx.URL(page.url).params["state"])
+        await page.evaluate("(to) => { location = to; }", f"{waiting.redirect_uri}#{response}")
+        assert (await waiting.token).value.get_secret_value() == "evil"
     assert [method for method, _ in witness.at("/callback")] == ["GET", "POST"]
 
 

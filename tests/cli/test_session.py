@@ -18,6 +18,8 @@ def test_debugging_shows_where_a_command_gave_up(call_gateway: Call) -> None:
     """With --debug, behind the command too, its error goes up as it is."""
     with pytest.raises(CommandError, match="GATEWAY_BASE_URL is not set"):
         call_gateway("countries", "--debug")
+    with pytest.raises(CommandError, match="there is no folder none"):
+        call_gateway("bulk", "rates", "--base", "EUR", "--out", "none/x.csv", "--debug")
 
 
 @pytest.mark.parametrize(
