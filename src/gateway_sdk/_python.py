@@ -22,10 +22,10 @@ def lazy(
     # A program that only makes calls does not pay for logins, stores and bulk runs.
     # A module with names gives those; a module without names is itself one.
     places = {name: module for module, names in modules.items() for name in names.split()}
-    themselves = {module.rpartition(".")[2]: module for module in modules if not modules[module]}
+    themselves = [module.rpartition(".")[2] for module in modules if not modules[module]]
 
     def load(name: str) -> Any:
-        if name in themselves or f"{package}.{name}" in modules:
+        if f"{package}.{name}" in modules:
             return import_module(f"{package}.{name}")
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -36,7 +36,7 @@ class Shared(Generic[T]):
     """What a blocking function returns; one thread calls it for all that wait."""
 
     def __init__(
-        self, function: Callable[[], T], executor: Executor | None = None, kept: float | None = None
+        self, function: Callable[[], T], executor: Executor, kept: float | None = None
     ) -> None:
         self._function = function
         self._executor = executor
