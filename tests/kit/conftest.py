@@ -23,9 +23,16 @@ def run_inside(pytester: pytest.Pytester) -> Run:
 
 
 @pytest.fixture
-def run_apart(pytester: pytest.Pytester) -> Run:
-    def run(tests: str, *arguments: str) -> pytest.RunResult:
+def run_apart(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Provide a function that runs tests in a process with the named plugins, and no others.
+
+    All that are installed take twice as long to load as a test takes.
+    """
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run(tests: str, *arguments: str, plugins: tuple[str, ...] = ()) -> pytest.RunResult:
         pytester.makepyfile(f"import asyncio, pytest\n{tests}")
-        return pytester.runpytest_subprocess(*USUAL, *arguments, timeout=100)
+        named = [word for name in ("gateway_sdk", *plugins) for word in ("-p", name)]
+        return pytester.runpytest_subprocess(*USUAL, *named, *arguments, timeout=100)
 
     return run

@@ -24,7 +24,7 @@ from gateway_sdk.sandbox import (
     SandboxServer,
     SandboxTenant,
 )
-from tests.kit.conftest import ALONE, Run
+from tests.kit.conftest import Run
 
 
 def of(tenant: SandboxTenant, **other: str) -> GatewaySession:
@@ -315,7 +315,7 @@ def test_with(request, name):
     request.getfixturevalue(name)
 """
 
-    ended = run_apart(tests, *ALONE)
+    ended = run_apart(tests)
 
     ended.assert_outcomes(passed=1, failed=6)
     advice = (

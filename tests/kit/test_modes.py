@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.kit.conftest import ALONE, Run
+from tests.kit.conftest import ALONE, USUAL, Run
 
 # Unset, it is a warning.
-LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function", "-p", "no:anyio")
+LOOPS = ("-o", "asyncio_default_fixture_loop_scope=function")
 STEPS = """
 async def balance(session):
     async with session as gateway:
@@ -43,7 +43,9 @@ def uses(mark: str = "") -> str:
     "import_mode", ["importlib", pytest.param("prepend", marks=pytest.mark.full)]
 )
 def test_pytest_asyncio_in_auto_mode(run_apart: Run, import_mode: str) -> None:
-    ended = run_apart(uses(), *LOOPS, "-o", "asyncio_mode=auto", f"--import-mode={import_mode}")
+    mode = ("-o", "asyncio_mode=auto", f"--import-mode={import_mode}")
+
+    ended = run_apart(uses(), *LOOPS, *mode, plugins=("asyncio",))
 
     ended.assert_outcomes(passed=2)
 
@@ -57,7 +59,7 @@ def test_pytest_asyncio_in_strict_mode_with_every_scope_of_loops(run_apart: Run)
         for each in range(2)
     )
 
-    ended = run_apart(STEPS + tests, "-o", "asyncio_mode=strict", *LOOPS)
+    ended = run_apart(STEPS + tests, "-o", "asyncio_mode=strict", *LOOPS, plugins=("asyncio",))
 
     ended.assert_outcomes(passed=10)
 
@@ -66,7 +68,7 @@ def test_the_plugin_of_anyio(run_apart: Run) -> None:
     """Its backend asyncio is enough; the thread of the server does not disturb it."""
     backend = "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
 
-    ended = run_apart(backend + uses("\n@pytest.mark.anyio"), "-p", "no:asyncio")
+    ended = run_apart(backend + uses("\n@pytest.mark.anyio"), plugins=("anyio",))
 
     ended.assert_outcomes(passed=2)
 
@@ -81,7 +83,7 @@ def test_it(request):
     asyncio.run(use(*map(request.getfixturevalue, names)))
 """
     )
-    ended = run_apart(STEPS + tests, *ALONE)
+    ended = run_apart(STEPS + tests)
 
     ended.assert_outcomes(passed=1)
 
@@ -97,7 +99,7 @@ def test_address(gateway_server, gateway_tenant, worker_id, number, pytestconfig
         print(gateway_server.base_url, file=addresses)
 """
 
-    ended = run_apart(tests, "-n", "2", *LOOPS)
+    ended = run_apart(tests, "-n", "2", plugins=("xdist",))
 
     ended.assert_outcomes(passed=4)
     found = [set(path.read_text().split()) for path in pytester.path.glob("*.address")]
@@ -117,7 +119,10 @@ def test_it():
     run_inside(tests).assert_outcomes(passed=1)
 
 
-def test_a_run_that_does_not_use_the_plugin_does_not_import_the_sdk(run_apart: Run) -> None:
+def test_a_run_that_does_not_use_the_plugin_does_not_import_the_sdk(
+    pytester: pytest.Pytester,
+) -> None:
+    """Here it is loaded as for users: because it is installed."""
     tests = """
 def test_it(pytestconfig):
     import sys
@@ -125,4 +130,5 @@ def test_it(pytestconfig):
     assert [name for name in sys.modules if "gateway_sdk" in name] == ["_gateway_sdk_pytest"]
 """
 
-    run_apart(tests, *ALONE).assert_outcomes(passed=1)
+    pytester.makepyfile(tests)
+    pytester.runpytest_subprocess(*USUAL, *ALONE).assert_outcomes(passed=1)

@@ -5,13 +5,14 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import httpx
 import pytest
 
-from gateway_sdk.sandbox import Fault, Faults, Sandbox
+from gateway_sdk.sandbox import Fault, Faults, Sandbox, _server
 from gateway_sdk.sandbox._server import _base_url, _Protocol
 from tests.sandbox.conftest import HEADERS, on_a_socket
 
@@ -145,6 +146,26 @@ async def test_cancelling_scope_leaves_nothing_behind() -> None:
             await client.post(WEBHOOK)
 
     assert ended.is_set()
+
+
+async def test_a_client_that_reads_nothing_does_not_delay_the_end(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has not read in time is lost to it."""
+    monkeypatch.setattr(_server, "GRACE", 0.01)
+    full = asyncio.Event()
+    monkeypatch.setattr(_Protocol, "pause_writing", lambda _: full.set())
+    head = f"POST /countrydata/1.0.0/listData HTTP/1.1\r\nAuthorization: {HEADERS['Authorization']}"
+    async with sandbox.serve() as base_url:
+        port = int(base_url.rpartition(":")[2])
+        client = socket.create_connection(("127.0.0.1", port), timeout=20)
+        client.sendall(f"{head}\r\nHost: g\r\n\r\n".encode() * 400)
+        await full.wait()
+    await asyncio.sleep(0)
+
+    with client, suppress(ConnectionResetError):
+        while client.recv(2**16):  # until the server's end, which does not run any more
+            pass
 
 
 async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:

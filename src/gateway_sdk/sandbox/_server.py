@@ -11,6 +11,7 @@ import uvicorn
 from anyio import CancelScope
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from gateway_sdk.sandbox._faults import CLOSE_CONNECTION
 
@@ -29,7 +30,7 @@ class _Protocol(H11Protocol):
         app = self.app
 
         async def app_with_close(scope: Scope, receive: Receive, send: Send) -> None:
-            # Only `_Server.shutdown` cancels; uvicorn would log the cancellation as a failure.
+            # Only `_end` cancels; uvicorn would log the cancellation as a failure.
             with suppress(asyncio.CancelledError):
                 await app(
                     {**scope, "extensions": {CLOSE_CONNECTION: transport.close}}, receive, send
@@ -38,54 +39,51 @@ class _Protocol(H11Protocol):
         self.app = app_with_close
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server, without its signal handlers; it stops at once."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # A call that a fault delays, or a reply that it sends slowly, must not delay the shutdown.
-        for connection in self.server_state.connections:
-            connection.transport.close()
-        for task in self.server_state.tasks:
-            task.cancel()
-        await super().shutdown(sockets)
-
-
 @asynccontextmanager
 async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
     """Serve *app* in the running loop and yield its base URL; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Bound here, because uvicorn ends the process when it cannot bind. The socket listens already:
-    # a client that connects before uvicorn has started waits, and is not refused.
     with socket.create_server((host, port), family=family) as listener:
         # For the sockets that it accepts: asyncio does it only for those that name their protocol.
         # Without it the body of a reply waits until the client acknowledges the head: 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # log_config is None (and log_level unset): they change the loggers of the whole process.
-        server = _Server(
-            uvicorn.Config(
-                app,
-                http=_Protocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                proxy_headers=False,
-                server_header=False,
-                timeout_keep_alive=KEEP_ALIVE,
-                timeout_graceful_shutdown=GRACE,
-            )
+        config = uvicorn.Config(
+            app,
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE,
         )
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        config.load()
+        # Without uvicorn's server, which takes signals, and looks ten times a second if it may end.
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(
+            lambda: _Protocol(config, state, {}), sock=listener, backlog=config.backlog
+        )
         try:
             yield _base_url(host, listener.getsockname()[1])
         finally:
-            server.should_exit = True
-            # A scope of anyio cancels again and again: uvicorn would end without its shutdown.
+            server.close()
+            # A scope of anyio cancels again and again.
             with CancelScope(shield=True):
-                await serving
+                await _end(state)
+
+
+async def _end(state: ServerState) -> None:
+    """End all calls: one that a fault delays must not delay the end of the server."""
+    for connection in state.connections:
+        connection.transport.close()
+    for task in state.tasks:
+        task.cancel()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GRACE):
+            while state.connections or state.tasks:  # noqa: ASYNC110 - uvicorn's, without events
+                await asyncio.sleep(0.001)
+    for connection in state.connections:
+        connection.transport.abort()
 
 
 def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
