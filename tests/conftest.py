@@ -1,7 +1,8 @@
 """The options of a test run: the long sweeps, and uvloop.
 
-`pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
-tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number, not 30.
+`pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, examples on
+other queues, and the tests of the benchmarks. Hypothesis then tries 100 examples where a test names
+no number, not 30.
 
 `pytest --uvloop` runs coroutine tests on uvloop, without those marked `asyncio_loop`.
 
@@ -14,7 +15,6 @@ import signal
 import sys
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import hypothesis
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("pytester",)  # for the tests of our own plugin
 LEFT_OUT: Final = pytest.StashKey[int]()
-BENCHMARKS: Final = Path(__file__).parent / "benchmarks"
 
 # The duration of an example depends on the machine's load more than on the code.
 hypothesis.settings.register_profile("any machine", deadline=None, max_examples=30)
@@ -97,7 +96,7 @@ async def dsn(postgres: "PostgresServer") -> str:
 def pytest_collection() -> Generator[None, object, object]:
     """Look for no garbage while the tests are collected: almost all that is made then stays.
 
-    What has been made is not looked at later either.
+    What has been made is not looked at later either; a test that unfreezes makes all others slow.
     """
     gc.disable()
     try:
@@ -119,9 +118,7 @@ def pytest_runtest_teardown() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long sweeps without --full, and with --uvloop what needs asyncio's loop."""
     if config.option.uvloop:
-        _leave_out(
-            config, items, [item for item in items if item.get_closest_marker("asyncio_loop")]
-        )
+        _leave_out(config, items, lambda item: item.get_closest_marker("asyncio_loop"))
     if os.name == "nt":
         # Windows' loop leaves what its servers accepted as they ended.
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
@@ -129,20 +126,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker("posix"):
                 item.add_marker(pytest.mark.skip(reason="needs what Windows lacks"))
     if not config.option.full:
-        long = [item for item in items if _is_long(item)]
-        config.stash[LEFT_OUT] = len(long)
-        _leave_out(config, items, long)
+        config.stash[LEFT_OUT] = _leave_out(config, items, _is_long)
 
 
 def _leave_out(
-    config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]
-) -> None:
-    config.hook.pytest_deselected(items=left_out)
+    config: pytest.Config, items: list[pytest.Item], unwanted: Callable[[pytest.Item], object]
+) -> int:
+    left_out = set(filter(unwanted, items))
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+    return len(left_out)
 
 
 def _is_long(item: pytest.Item) -> bool:
-    return bool(item.get_closest_marker("full")) or BENCHMARKS in item.path.parents
+    return bool(item.get_closest_marker("full")) or item.nodeid.startswith("tests/benchmarks/")
 
 
 def pytest_terminal_summary(

@@ -33,7 +33,6 @@ async def traceless(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     assert others_than(tasks) == set()
     assert open_files() == files
     gc.collect()  # forgotten objects warn now, and pytest makes errors of warnings
-    gc.unfreeze()
     no_records(caplog)
 
 

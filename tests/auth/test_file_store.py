@@ -333,7 +333,7 @@ store = PrivateFileStore(TokenKey(*key), folder)
 def save(number):
     asyncio.run(store.save(Token(f"{name}-{number}-" + "x" * 5000, obtained_at=number)))
 """
-SAVES = 60
+SAVES = 30
 WRITER = f"{PRELUDE}\nfor number in range({SAVES}): save(number)"
 DIES = """
 def die(*arguments, **options):

@@ -1,12 +1,14 @@
 """The code in the documents runs as a reader runs it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.bulk.runs import rows
 from tests.support import documents
+from tests.support.forks import Forks
 from tests.support.postgres_server import POSTGRES, point_libpq_at
 
 # Each starts several processes, which takes a while on a busy machine.
@@ -22,6 +24,13 @@ def by_name(block: documents.Block) -> str:
     return block.name
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    running = Forks()
+    yield running
+    running.end()
+
+
 @pytest.fixture
 def database(
     request: pytest.FixtureRequest, block: documents.Block, monkeypatch: pytest.MonkeyPatch
@@ -35,13 +44,13 @@ def database(
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
 @pytest.mark.usefixtures("database")
-async def test_every_program_of_the_documents_runs(
-    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
+def test_every_program_of_the_documents_runs(
+    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block, forks: Forks
 ) -> None:
     """A Python block is a whole program, beside the files that its document says to save."""
     documents.save_files(block.document, tmp_path)
 
-    ended = await documents.run_program(block.text, tmp_path)
+    ended = documents.run_program(block.text, tmp_path, forks)
 
     assert ended.status == 0, ended.err
     assert "Error" not in ended.err
@@ -105,13 +114,16 @@ def test_blocks_of_code_are_run_or_are_known_not_to_be() -> None:
     assert all(documents.every(language) for language in known)
 
 
-async def test_the_file_of_a_customer_is_the_customer_of_the_program(tmp_path: Path) -> None:
+def test_the_file_of_a_customer_is_the_customer_of_the_program(
+    tmp_path: Path, forks: Forks
+) -> None:
     """The page of models shows one customer twice: for the library and for the command line."""
     page = documents.ROOT / "docs" / "models.md"
     (program,) = (block for block in PROGRAMS if block.document == page)
     documents.save_files(page, tmp_path)
 
     show = "import json; print(json.dumps(ADA.to_wire()))"
-    shown = await documents.run_program(program.text.replace("asyncio.run(main())", show), tmp_path)
+    code = program.text.replace("asyncio.run(main())", show)
+    shown = documents.run_program(code, tmp_path, forks)
 
     assert json.loads(shown.out) == json.loads((tmp_path / "ada.json").read_text())

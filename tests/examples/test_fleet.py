@@ -61,6 +61,7 @@ async def test_the_queue_of_the_fleet(job: Job, gateway_sandbox: Sandbox, tmp_pa
     assert len(gateway_sandbox.received) == QUERIES
 
 
+@pytest.mark.full
 async def test_dask_runs_what_is_missing(
     job: Job, gateway_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ async def test_dask_runs_what_is_missing(
     assert asked == len(gateway_sandbox.received) == QUERIES
 
 
+@pytest.mark.full
 @NEEDS_REDIS
 async def test_celery_delivers_the_chunks(
     job: Job, gateway_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

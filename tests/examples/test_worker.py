@@ -75,6 +75,7 @@ async def test_the_worker_uploads_once(
     assert [call.applied for call in gateway_sandbox.received] == [True, False, True]
 
 
+@pytest.mark.full
 async def test_an_upload_that_has_begun_is_no_longer_in_the_queue(
     gateway_env: dict[str, str], queue: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -61,12 +61,11 @@ def test_the_classes_that_matter_are_among_them() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_a_half_built_object_has_a_repr(kind: Any) -> None:
-    half_built = kind.__new__(kind)
-
-    assert repr(half_built)
-    assert isinstance(str(half_built), str)
+def test_a_half_built_object_has_a_repr() -> None:
+    kinds: list[Any] = list(CLASSES)
+    for half_built in (kind.__new__(kind) for kind in kinds):
+        assert repr(half_built)
+        assert isinstance(str(half_built), str)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
+from tests.support.forks import Forks
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -102,10 +103,12 @@ def save_for_type_checkers(folder: Path) -> None:
     )
 
 
-async def run_program(code: str, folder: Path) -> Ended:
+def run_program(code: str, folder: Path, forks: Forks) -> Ended:
     """Save a program and run it, with warnings as errors."""
     (folder / "program.py").write_text(code, encoding="utf-8")
-    return await run(sys.executable, "-W", "error", "program.py", folder=folder)
+    status = forks.run(folder, _environment())
+    out, err = ((folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
+    return Ended(status, out, err)
 
 
 async def run_console(block: Block, folder: Path, base_url: str) -> Ended:

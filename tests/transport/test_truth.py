@@ -141,7 +141,9 @@ WAYS: Final[dict[str, tuple[Callable[[], asyncio.AbstractEventLoop], bool]]] = {
 }
 
 
-@pytest.mark.parametrize("operation", ["create_customer", "order_history"])
+@pytest.mark.parametrize(
+    "operation", ["create_customer", pytest.param("order_history", marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_said_is_what_came_on_every_way(way: str, name: str, operation: str) -> None:
