@@ -1,16 +1,10 @@
 """The Chromium of this machine, and the arguments that it is started with."""
 
 import shutil
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
-from playwright.async_api import Browser
-
-Launch: TypeAlias = Callable[..., Awaitable[Browser]]
-"""Starts a browser, with these arguments besides."""
 
 # A container's root cannot have Chromium's sandbox.
 ARGUMENTS = ("--no-sandbox",)
+EVIL = "evil.test"
 
 
 def find_chromium() -> str | None:

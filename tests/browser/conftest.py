@@ -1,5 +1,6 @@
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -14,7 +15,7 @@ from playwright.async_api import (
 
 from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
-from tests.browser.chromium import ARGUMENTS, Launch, find_chromium
+from tests.browser.chromium import ARGUMENTS, EVIL, find_chromium
 from tests.browser.logins import Site, Witness, blank
 
 # In ms: longer than the slowest machine needs.
@@ -35,25 +36,19 @@ async def chromium(executable: str) -> AsyncGenerator[BrowserType]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(chromium: BrowserType, executable: str) -> AsyncGenerator[Browser]:
-    browser = await chromium.launch(executable_path=executable, args=ARGUMENTS)
+async def browser(
+    chromium: BrowserType, executable: str, flow: ImplicitFlow
+) -> AsyncGenerator[Browser]:
+    """For it the authorization server is on the internet, and EVIL is a name of this machine."""
+    server = urlsplit(flow.authorization_url).netloc
+    args = (
+        *ARGUMENTS,
+        f"--ip-address-space-overrides={server}=public",
+        f"--host-resolver-rules=MAP {EVIL} 127.0.0.1",
+    )
+    browser = await chromium.launch(executable_path=executable, args=args)
     yield browser
     await browser.close()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launch]:
-    """Provide a function that starts another Chromium, with one more argument."""
-    started: list[Browser] = []
-
-    async def launch(argument: str) -> Browser:
-        args = [*ARGUMENTS, argument]
-        started.append(await chromium.launch(executable_path=executable, args=args))
-        return started[-1]
-
-    yield launch
-    for browser in started:
-        await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

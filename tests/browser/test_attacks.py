@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from gateway_sdk import LoginError, LoginTimeoutError
 from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver as receiver
 from tests.auth.visits import release_ports
-from tests.browser.chromium import Launch
+from tests.browser.chromium import EVIL
 from tests.browser.logins import (
     ICON,
     LOGGED_IN,
@@ -131,13 +131,12 @@ async def test_the_opener_of_the_page_cannot_read_it(
 
 
 async def test_another_name_for_this_machine_is_refused(
-    launch: Launch, flow: ImplicitFlow, witness: Witness
+    context: BrowserContext, flow: ImplicitFlow, witness: Witness
 ) -> None:
     """A name that resolves to 127.0.0.1 makes a page of the receiver's origin, and no more."""
-    browser = await launch("--host-resolver-rules=MAP evil.test 127.0.0.1")
     async with under_way(flow) as waiting:
-        evil = waiting.redirect_uri.replace("127.0.0.1", "evil.test")
-        page = await browser.new_page()
+        evil = waiting.redirect_uri.replace("127.0.0.1", EVIL)
+        page = await context.new_page()
         reply = await page.goto(f"{evil}#{FORGED}")
         assert reply is not None
         assert reply.status == 421
@@ -153,7 +152,7 @@ async def test_another_name_for_this_machine_is_refused(
         # Chromium sends a request again after this status (RFC 9110, 15.5.20).
         assert set(witness.at("/callback")) == {("GET", 421), ("POST", 421)}
         assert witness.refused == 0
-        await log_in(await browser.new_page(), waiting)
+        await log_in(await context.new_page(), waiting)
 
 
 # --- another browser --------------------------------------------------------------------------

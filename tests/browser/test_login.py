@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse
 
 from gateway_sdk import AuthorizationDeniedError
 from gateway_sdk.auth import ImplicitFlow
-from tests.browser.chromium import ARGUMENTS, Launch
+from tests.browser.chromium import ARGUMENTS
 from tests.browser.logins import (
     LOGGED_IN,
     NOT_LOGGED_IN,
@@ -111,16 +111,13 @@ async def test_every_name_of_this_machine_is_accepted(
 
 
 async def test_an_authorization_server_on_the_internet_reaches_this_machine(
-    launch: Launch, flow: ImplicitFlow, witness: Witness, hostile: Site
+    page: Page, flow: ImplicitFlow, witness: Witness, hostile: Site
 ) -> None:
     """Local Network Access keeps what public pages load off this machine, not whom they send.
 
     Should browsers begin to ask before they follow such a redirect too, this is where it shows.
     """
-    server = urlsplit(flow.authorization_url).netloc
-    browser = await launch(f"--ip-address-space-overrides={server}=public")
     async with under_way(flow) as waiting:
-        page = await browser.new_page()
         await waiting.open(page)
         fetched = "(url) => fetch(url, {mode: 'no-cors'}).then(() => 'sent', () => 'refused')"
         # The browser does treat the server as a public one.
