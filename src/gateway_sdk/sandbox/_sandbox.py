@@ -1,5 +1,6 @@
 """The sandbox as its users hold it: one gateway, or one server with a sandbox for each test."""
 
+import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, MutableSequence
@@ -205,7 +206,9 @@ class Sandbox:
         with stop_signals() as stop:
             async with _serve(logged(self.app, log) if log else self.app, host, port) as base_url:
                 on_ready(base_url)
-                await stop.wait()
+                # Python looks for signals when the loop turns, and a signal may not wake it.
+                while not stop.is_set():  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
 
 
 def _serve(app: ASGIApp, host: str, port: int) -> AbstractAsyncContextManager[str]:

@@ -109,13 +109,9 @@ def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
 @contextmanager
 def stop_signals() -> Generator[asyncio.Event]:
     """Yield an event that SIGINT and SIGTERM set; restore the previous handlers at the end."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-
-    def request_stop(*_: object) -> None:
-        loop.call_soon_threadsafe(stop.set)
-
+    stop = asyncio.Event()
     stopping = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, request_stop) for number in stopping}
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in stopping}
     try:
         yield stop
     finally:
