@@ -22,10 +22,9 @@ from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
 from gateway_sdk.auth.stores import _file as file_store
 from gateway_sdk.auth.token import text_of
-from tests.support.file_store import failure, mode_of, names_in, refusal
 from tests.support.logins import KEY, Person, make_token
-from tests.support.records import GOOD
-from tests.support.secrecy import CANARY
+from tests.support.records import GOOD, names_in
+from tests.support.secrecy import CANARY, texts_of
 
 ONLY_ROOT = pytest.mark.skipif(
     os.name == "posix" and os.getuid() != 0,
@@ -33,6 +32,19 @@ ONLY_ROOT = pytest.mark.skipif(
 )
 posix = pytest.mark.posix
 Use = Callable[[PrivateFileStore], Awaitable[object]]
+NEW = make_token("new")
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+async def error_of(use: Awaitable[object]) -> str:
+    """Return the error of a use, after searching it for the token."""
+    with pytest.raises(TokenStoreError) as caught:
+        await use
+    assert CANARY not in texts_of(caught.value)
+    return str(caught.value)
 
 
 @pytest.fixture
@@ -65,10 +77,10 @@ async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
     """A file that became very large is not read into memory, even if its start is valid."""
     await store.save(make_token("kept"))
     store.path.write_bytes(json.dumps({**GOOD, "more": "x" * 2**20}).encode())
-    assert "has no valid token" in await refusal(store)
+    assert "has no valid token" in await error_of(store.load())
     with store.path.open("wb") as file:
         file.truncate(2**32)  # a sparse file, which needs no space
-    assert "has no valid token" in await refusal(store)
+    assert "has no valid token" in await error_of(store.load())
 
 
 def test_a_store_holds_no_secret_and_does_no_io(tmp_path: Path) -> None:
@@ -91,7 +103,7 @@ async def test_a_system_without_file_modes_is_supported(
     store.path.unlink()
     store.path.mkdir()
     told = {"posix": "is not an ordinary file", "nt": "cannot be read: Permission denied"}
-    assert told[os.name] in await refusal(store)
+    assert told[os.name] in await error_of(store.load())
 
 
 @pytest.mark.parametrize("times", [1, 99, 100])
@@ -174,7 +186,7 @@ async def test_a_file_that_others_may_have_made_or_read_is_refused(
     await store.save(make_token("kept"))
     descriptors = len(names_in(Path("/dev/fd")))
     spoil(store.path)
-    text = await refusal(store)
+    text = await error_of(store.load())
     assert str(store.path) in text
     assert told in text
     assert len(names_in(Path("/dev/fd"))) == descriptors
@@ -182,7 +194,7 @@ async def test_a_file_that_others_may_have_made_or_read_is_refused(
     elsewhere = store.path.with_name("elsewhere")
     before = elsewhere.read_bytes() if elsewhere.exists() else b""
     if spoil is FOLDER:
-        assert "cannot be written: Is a directory" in await failure(store)
+        assert "cannot be written: Is a directory" in await error_of(store.save(NEW))
         with pytest.raises(TokenStoreError, match="cannot be removed"):
             await store.delete()
         assert names_in(store.path.parent) == [store.path.name, "elsewhere"]
@@ -217,7 +229,9 @@ async def test_a_folder_that_others_can_write_is_refused(
         assert await store.load() == token
         assert mode_of(store.path.parent) == mode
     else:
-        assert f"the folder {store.path.parent} can be written by others" in await failure(store)
+        assert f"the folder {store.path.parent} can be written by others" in await error_of(
+            store.save(NEW)
+        )
         assert names_in(store.path.parent) == []
 
 
@@ -248,15 +262,15 @@ async def test_a_folder_that_another_process_makes_meanwhile_is_used(
 async def test_a_folder_of_another_user_is_refused(store: PrivateFileStore) -> None:
     store.path.parent.mkdir(parents=True, mode=0o700)
     os.chown(store.path.parent, 12345, -1)
-    assert "belongs to another user" in await failure(store)
+    assert "belongs to another user" in await error_of(store.save(NEW))
 
 
 @posix
 async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     store = PrivateFileStore(KEY, tmp_path / "file" / "tokens")
-    assert "cannot be read: Not a directory" in await refusal(store)
-    assert "cannot be written: " in await failure(store)
+    assert "cannot be read: Not a directory" in await error_of(store.load())
+    assert "cannot be written: " in await error_of(store.save(NEW))
     with pytest.raises(TokenStoreError, match="cannot be removed: Not a directory"):
         await store.delete()
 
@@ -270,7 +284,7 @@ async def test_a_file_that_fails_while_it_is_read_is_an_error(
 
     await store.save(make_token("kept"))
     monkeypatch.setattr(os, "fdopen", lambda *_, **__: Failing())
-    assert "cannot be read: Input/output error" in await refusal(store)
+    assert "cannot be read: Input/output error" in await error_of(store.load())
 
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "open"), (os, "fsync"), (Path, "replace")])
@@ -285,7 +299,7 @@ async def test_the_old_token_stays_if_writing_fails(
     await store.save(old := make_token("old"))
     with monkeypatch.context() as broken:
         broken.setattr(owner, step, fail)
-        assert "cannot be written: No space left on device" in await failure(store)
+        assert "cannot be written: No space left on device" in await error_of(store.save(NEW))
     assert await store.load() == old
     assert names_in(store.path.parent) == [store.path.name]
 
@@ -303,7 +317,7 @@ async def test_a_save_fails_if_a_logout_falls_into_it(
 
     await store.save(make_token("old"))
     monkeypatch.setattr(os, "fsync", sync_and_log_out)
-    assert "cannot be written: No such file or directory" in await failure(store)
+    assert "cannot be written: No such file or directory" in await error_of(store.save(NEW))
     assert names_in(store.path.parent) == []
 
 

@@ -30,8 +30,8 @@ from gateway_sdk.auth import (
 )
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
-from tests.support.file_store import names_in
 from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names
+from tests.support.records import names_in
 from tests.support.secrecy import CANARY, texts_of
 
 DENIED = AuthorizationDeniedError(

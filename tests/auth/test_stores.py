@@ -33,9 +33,8 @@ from gateway_sdk.auth import (
 )
 from gateway_sdk.auth.stores._base import MAX_RECORD, dump, parse
 from gateway_sdk.auth.token import text_of
-from tests.support.file_store import names_in
 from tests.support.logins import KEY, Person, make_token
-from tests.support.records import BROKEN, GOOD, IN_A_STORE
+from tests.support.records import BROKEN, GOOD, IN_A_STORE, names_in
 from tests.support.redis_server import NEEDS_REDIS, RedisServer
 from tests.support.secrecy import CANARY, texts_of
 

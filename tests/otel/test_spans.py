@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -82,11 +81,17 @@ async def test_a_call_and_its_attempt(collector: Collector) -> None:
 
 async def test_errors_that_a_retry_mended_are_not_those_of_the_call(collector: Collector) -> None:
     replies = reply(503), reply(401), reply(200)
-    options = {"access_token": Renewing(), "retry": RetryPolicy(jitter=0.0), "sleep": AsyncMock()}
+    waiting: list[trace.Span] = []
+
+    async def sleep(_: float) -> None:
+        waiting.append(trace.get_current_span())
+
+    options = {"access_token": Renewing(), "retry": RetryPolicy(jitter=0.0), "sleep": sleep}
     async with calling(collector.observer, *replies, **options) as (gateway, sending):
         await CALLS["order_history"](sending)
 
     (call,) = collector.calls
+    assert [span.get_span_context() for span in waiting] == [call.context]
     assert [ending_of(span) for span in collector.attempts] == [failed("503"), failed("401"), FINE]
     told = [attributes_of(span) for span in collector.attempts]
     assert [each.get("http.request.resend_count") for each in told] == [None, 1, 2]

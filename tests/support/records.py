@@ -5,6 +5,7 @@ tested with a few of them: it must give that function its bytes and its own key,
 """
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 from gateway_sdk.auth.stores._base import dump
@@ -63,3 +64,7 @@ IN_A_STORE: Final = {
     for kind in ("empty", "no UTF-8", "half of it", "a token in clear", "another gateway")
 }
 """Those that each store is tested with."""
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
