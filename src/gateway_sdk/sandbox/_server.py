@@ -110,8 +110,12 @@ def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
 def stop_signals() -> Generator[asyncio.Event]:
     """Yield an event that SIGINT and SIGTERM set; restore the previous handlers at the end."""
     stop = asyncio.Event()
+
+    def request_stop(*_: object) -> None:
+        stop.set()
+
     stopping = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in stopping}
+    before = {number: signal.signal(number, request_stop) for number in stopping}
     try:
         yield stop
     finally:
