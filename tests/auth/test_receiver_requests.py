@@ -10,12 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, _loopback
-from gateway_sdk.auth._callback_handler import (
-    CallbackHandler,
-    CallbackRequest,
-    StartAddress,
-    page,
-)
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, StartAddress, page
 from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.visits import (
     AUTHORIZATION_URL,

@@ -21,13 +21,7 @@ from gateway_sdk import (
     LoginTimeoutError,
 )
 from gateway_sdk._lock_file import LockFile
-from gateway_sdk.auth import (
-    MemoryStore,
-    PrivateFileStore,
-    SharedTokenSource,
-    Token,
-    _shared_source,
-)
+from gateway_sdk.auth import MemoryStore, PrivateFileStore, SharedTokenSource, Token, _shared_source
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
 from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names

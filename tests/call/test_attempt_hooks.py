@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import (
-    Attempt,
-    CallInfo,
-    GatewaySession,
-    Observer,
-    Outcome,
-    UploadFailedError,
-)
+from gateway_sdk import Attempt, CallInfo, GatewaySession, Observer, Outcome, UploadFailedError
 from tests.support.calls import CALLS, Renewing
 from tests.support.scripted import scripted, status
 

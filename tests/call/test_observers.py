@@ -221,9 +221,7 @@ FAILING: Observer = type("Failing", (Observer,), dict.fromkeys(METHODS, fail))()
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_an_observer_that_raises_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    order: int,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, order: int
 ) -> None:
     book = Book()
     gateway, _, _ = scripted(

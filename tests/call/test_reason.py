@@ -256,9 +256,7 @@ async def test_a_server_that_wants_a_client_certificate(
         assert caught.value.advice is not Advice.REPEAT
 
 
-async def test_it_may_say_so_before_the_document_is_there(
-    authorities: Authorities,
-) -> None:
+async def test_it_may_say_so_before_the_document_is_there(authorities: Authorities) -> None:
     """Then nothing is sent, and the reason is the same."""
     context = ssl.create_default_context(cafile=authorities.trusted.path)
     transmission = Transmission(sent=False)
@@ -330,8 +328,7 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
     (_connecting(ConnectionResetError()), BROKEN, True),
     (
         _connecting(
-            OSError("all failed"),
-            ExceptionGroup("", [OSError("-"), ConnectionRefusedError()]),
+            OSError("all failed"), ExceptionGroup("", [OSError("-"), ConnectionRefusedError()])
         ),
         "connection refused",
         True,
@@ -352,22 +349,14 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
     (httpx.PoolTimeout("-"), "timed out while all of max_connections were in use", True),
     (httpx.ProxyError("no tunnel: ReadError"), "made no tunnel", True),
     (httpx.ProxyError("502 CANARY"), "refused a tunnel: it answered 502", True),
-    (
-        httpx.ProxyError("407 CANARY"),
-        "answered 407: it wants a user name and a password",
-        False,
-    ),
+    (httpx.ProxyError("407 CANARY"), "answered 407: it wants a user name and a password", False),
     # Of SOCKS.
     (
         httpx.ProxyError("no login: it was refused"),
         "did not accept the user name and the password",
         False,
     ),
-    (
-        httpx.ProxyError("no tunnel: SOCKS failure 4"),
-        "made no tunnel",
-        True,
-    ),
+    (httpx.ProxyError("no tunnel: SOCKS failure 4"), "made no tunnel", True),
 ]
 
 

@@ -3,13 +3,7 @@
 import httpx
 import pytest
 
-from gateway_sdk import (
-    Advice,
-    Repeatability,
-    RetryPolicy,
-    ServerError,
-    StatusError,
-)
+from gateway_sdk import Advice, Repeatability, RetryPolicy, ServerError, StatusError
 from gateway_sdk.operations import OPERATIONS
 from tests.support.calls import CALLS
 from tests.support.scripted import Step, scripted
@@ -49,11 +43,7 @@ async def requests_after(
     ],
 )
 async def test_statuses_say_what_may_pass_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    policy: RetryPolicy,
-    status: int,
-    repeated: set[str],
+    monkeypatch: pytest.MonkeyPatch, name: str, policy: RetryPolicy, status: int, repeated: set[str]
 ) -> None:
     assert await requests_after(monkeypatch, name, status, policy) == (3 if name in repeated else 1)
 
@@ -97,10 +87,7 @@ async def test_what_a_policy_does_not_repeat_a_queue_does_not_either(
 
 async def test_full_jitter_spreads_callers_out(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway, _, waits = scripted(
-        monkeypatch,
-        lambda _: httpx.Response(503),
-        retry=RetryPolicy(attempts=2),
-        retry_budget=None,
+        monkeypatch, lambda _: httpx.Response(503), retry=RetryPolicy(attempts=2), retry_budget=None
     )
     for _ in range(200):
         with pytest.raises(StatusError):

@@ -13,16 +13,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 import gateway_sdk
-from gateway_sdk import (
-    RetryBudget,
-    RetryPolicy,
-    auth,
-    bulk,
-    fleet,
-    models,
-    otel,
-    sandbox,
-)
+from gateway_sdk import RetryBudget, RetryPolicy, auth, bulk, fleet, models, otel, sandbox
 from gateway_sdk._settings import DECLARED, ENVIRONMENT
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.bulk.run import RUN

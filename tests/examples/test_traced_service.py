@@ -61,10 +61,7 @@ async def test_a_service_is_traced_through(
     spans = [span for span in spans_of(output.decode()) if not span["name"].endswith("http send")]
     attempt: Any = ("DELETE /wallet/1.0.0/{walletId}/orders/{orderId}", [])
     assert tree_of(spans) == [
-        (
-            "DELETE /wallets/{wallet_id}/orders/{order_id}",
-            [("cancel_order", [attempt, attempt])],
-        )
+        ("DELETE /wallets/{wallet_id}/orders/{order_id}", [("cancel_order", [attempt, attempt])])
     ]
     assert {span["kind"] for span in spans} == {
         "SpanKind.SERVER", "SpanKind.INTERNAL", "SpanKind.CLIENT",

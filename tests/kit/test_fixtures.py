@@ -17,13 +17,7 @@ from gateway_sdk import (
     ServerError,
     UnauthorizedError,
 )
-from gateway_sdk.sandbox import (
-    Fault,
-    Faults,
-    Sandbox,
-    SandboxServer,
-    SandboxTenant,
-)
+from gateway_sdk.sandbox import Fault, Faults, Sandbox, SandboxServer, SandboxTenant
 from tests.kit.conftest import Run
 
 
@@ -207,9 +201,7 @@ async def test_markers_apply_to_the_tenant(gateway_tenant: SandboxTenant) -> Non
     gateway_tenant.sandbox.assert_received("create_customer", json={"customerName": "Ada"})
 
 
-async def test_tenants_are_told_apart_by_header_or_token(
-    gateway_server: SandboxServer,
-) -> None:
+async def test_tenants_are_told_apart_by_header_or_token(gateway_server: SandboxServer) -> None:
     faults = Faults().on("list_countries", Fault.status(501))
     one, two = gateway_server.tenant(faults=faults), gateway_server.tenant()
     async with (

@@ -71,11 +71,7 @@ async def test_the_wait_for_a_slot_is_not_the_gateways() -> None:
     async with (
         raw_server(handler) as url,
         GatewaySession(
-            url,
-            access_token="t",
-            max_connections=1,
-            observers=[collector.observer],
-            timeout=None,
+            url, access_token="t", max_connections=1, observers=[collector.observer], timeout=None
         ) as sending,
     ):
         first = asyncio.create_task(CALLS["cancel_order"](sending))

@@ -37,10 +37,7 @@ class Step(NamedTuple):
 ADA = {"externalCustomerId": "ext-1", "person": {"pinCode": "1234", "password": "enchantress"}}
 CREATED = {"customerId": "customer-0005", "externalCustomerId": "ext-1"}
 QUERY = {"base": "EUR", "symbols": "USD,JPY", "startDate": "2026-01-01", "endDate": "2026-01-05"}
-RATES = {
-    "2026-01-02": {"USD": 1.1721, "JPY": 183.94},
-    "2026-01-05": {"USD": 1.1664, "JPY": 182.93},
-}
+RATES = {"2026-01-02": {"USD": 1.1721, "JPY": 183.94}, "2026-01-05": {"USD": 1.1664, "JPY": 182.93}}
 NEWEST = {
     "orderId": "order-0057",
     "customerId": "customer-0001",

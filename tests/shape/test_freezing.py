@@ -23,10 +23,7 @@ def test_the_hooks_name_the_files_of_each_package(monkeypatch: pytest.MonkeyPatc
 
     files = {name: runpy.run_path(str(path))["datas"] for name, path in hooks.items()}
 
-    assert files == {
-        "gateway_sdk": ["gateway_sdk"],
-        "gateway_sdk.sandbox": ["currency_converter"],
-    }
+    assert files == {"gateway_sdk": ["gateway_sdk"], "gateway_sdk.sandbox": ["currency_converter"]}
 
 
 def test_freezers_see_every_command() -> None:

@@ -253,10 +253,7 @@ def check(record: Record, cut: Cut, server: FailingServer, *, nothing_left: bool
 @pytest.mark.posix  # what is sent is counted where Windows' loop does not send
 @pytest.mark.parametrize(("name", "how"), MOMENTS)
 async def test_a_call_can_be_cancelled_wherever_it_waits(
-    monkeypatch: pytest.MonkeyPatch,
-    authority: Authority,
-    name: str,
-    how: How,
+    monkeypatch: pytest.MonkeyPatch, authority: Authority, name: str, how: How
 ) -> None:
     """At each of its suspensions: its slot comes back, nothing stays, nothing is sent later."""
     place, sent = PLACES[name], SentBytes(monkeypatch)

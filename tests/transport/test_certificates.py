@@ -53,11 +53,7 @@ UNREADABLE: dict[str, Callable[[Papers], Any]] = {
     "no password": lambda papers: (papers.certificate, papers.locked),
     "an empty password": lambda papers: (papers.certificate, papers.locked, ""),
     "the wrong password": lambda papers: (papers.certificate, papers.locked, CANARY),
-    "a password that is too long": lambda papers: (
-        papers.certificate,
-        papers.locked,
-        CANARY * 200,
-    ),
+    "a password that is too long": lambda papers: (papers.certificate, papers.locked, CANARY * 200),
     "a folder": lambda papers: papers.folder,
     "NUL": lambda papers: f"{CANARY}\x00",
 }
@@ -69,10 +65,7 @@ async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
 ) -> None:
     """The message shows neither a path nor a password, causes included."""
     session = GatewaySession(
-        "https://gateway.test",
-        access_token="t",
-        verify=papers.authority.path,
-        cert=cert(papers),
+        "https://gateway.test", access_token="t", verify=papers.authority.path, cert=cert(papers)
     )
 
     with pytest.raises(ConfigurationError, match="cert names no readable") as caught:
@@ -127,10 +120,7 @@ async def test_the_environment_may_name_the_authorities(
     async with (
         serving(gateway.handle, papers.authority.server("127.0.0.1")) as port,
         GatewaySession(
-            f"https://127.0.0.1:{port}",
-            access_token="t",
-            trust_env=trust_env,
-            retry=None,
+            f"https://127.0.0.1:{port}", access_token="t", trust_env=trust_env, retry=None
         ) as session,
     ):
         if trust_env:

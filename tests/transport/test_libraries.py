@@ -259,8 +259,7 @@ async def test_the_error_of_another_call_says_nothing_about_this_one(
         return httpx.Response(200)
 
     async with httpx.AsyncClient(
-        transport=httpx.MockTransport(handle),
-        event_hooks={"response": [report] if in_hook else []},
+        transport=httpx.MockTransport(handle), event_hooks={"response": [report] if in_hook else []}
     ) as client:
         retry = RetryPolicy(backoff=0.0)
         gateway = session(access_token=Renewing(), http_client=client, retry=retry)

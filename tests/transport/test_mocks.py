@@ -18,13 +18,7 @@ from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from pytest_httpx import HTTPXMock
 from sentry_sdk.integrations.httpx import HttpxIntegration
 
-from gateway_sdk import (
-    ConnectionFailedError,
-    GatewaySession,
-    Outcome,
-    RateLimit,
-    ReplyLostError,
-)
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, ReplyLostError
 from gateway_sdk._transport import custom
 from gateway_sdk._transport.exchange import Exchange
 from tests.interface_table import COUNTRY

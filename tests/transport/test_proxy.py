@@ -184,9 +184,7 @@ def test_a_proxy_that_is_none_is_named_and_not_shown(
         assert CANARY not in texts_of(caught.value)
 
 
-async def test_a_variable_that_is_wrong_is_said_on_opening(
-    environment: pytest.MonkeyPatch,
-) -> None:
+async def test_a_variable_that_is_wrong_is_said_on_opening(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("HTTPS_PROXY", f"ftp://user:{CANARY}@proxy")
 
     with pytest.raises(ConfigurationError, match="HTTPS_PROXY must be"):

@@ -44,10 +44,7 @@ REFUSALS: dict[str, tuple[bytes, str]] = {
     "hangs up in its head": (b"HTTP/1.1 200 Conn", MADE_NONE),
     "garbage": (b"\x15\x03\x01\x00\x02\x02F\r\n\r\n", MADE_NONE),
     "another protocol": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", MADE_NONE),
-    "hangs up behind its head": (
-        ESTABLISHED,
-        "the connection broke off before anything was sent",
-    ),
+    "hangs up behind its head": (ESTABLISHED, "the connection broke off before anything was sent"),
     "no TLS behind it": (ESTABLISHED + b"HTTP/1.1 400 Bad Request\r\n\r\n", MADE_NONE),
 }
 
@@ -101,11 +98,7 @@ async def test_a_proxy_that_is_silent_for_too_long(authority: Authority) -> None
     """The time-out of a request for a tunnel is the one for connecting."""
     async with (
         behind_a_proxy(authority, b"") as place,
-        place.session(
-            verify=authority.path,
-            retry=None,
-            timeout=short(connect=0.05),
-        ) as session,
+        place.session(verify=authority.path, retry=None, timeout=short(connect=0.05)) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
             await CALLS["create_customer"](session)

@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import (
-    ConnectionFailedError,
-    GatewaySession,
-    Outcome,
-)
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
 from tests.support import proxies
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority, Papers
@@ -70,10 +66,7 @@ async def test_the_answer_to_connect_may_be_odd(
 ) -> None:
     """It has no body, and nothing else is read by its rules (RFC 9110, 9.3.6)."""
     monkeypatch.setattr(proxies, "ESTABLISHED", established)
-    async with (
-        behind_a_proxy(authority) as place,
-        place.session(verify=authority.path) as session,
-    ):
+    async with behind_a_proxy(authority) as place, place.session(verify=authority.path) as session:
         assert await CALLS["create_customer"](session) == {}
 
 

@@ -90,8 +90,7 @@ async def test_no_request_exceeds_the_limit(
     given = way(monkeypatch, gateway)
     async with session(access_token=Renewing(), rate_limit=RateLimit(5, 2.0), **given) as sending:
         await asyncio.gather(
-            *[CALLS["order_history"](sending) for _ in range(23)],
-            return_exceptions=True,
+            *[CALLS["order_history"](sending) for _ in range(23)], return_exceptions=True
         )
 
     assert gateway.most_within(2.0) == 5
@@ -250,10 +249,7 @@ async def test_every_turn_of_a_request_ends(listens: bool) -> None:
     """What was sent counts once, and so does what could not be sent: nothing keeps its place."""
     limiter = RateLimiter(RateLimit(4, 3600.0))
     port = free_port()
-    given: dict[str, Any] = {
-        "access_token": SANDBOX_ACCESS_TOKEN,
-        "tenant_id": "demo",
-    }
+    given: dict[str, Any] = {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
     async with Sandbox().serve() as url:
         address = url if listens else f"http://127.0.0.1:{port}"
         async with GatewaySession(address, rate_limit=limiter, retry=None, **given) as sending:

@@ -174,11 +174,7 @@ DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
     "two interim replies that close": (CLOSING * 2 + OK + SIZED, LAST, DONE),
     "one that closes before a folded field": (CLOSING + OK + FOLD + SIZED, LAST, DONE),
     "one that closes among others": (EARLY + CLOSING + EARLY + OK + SIZED, LAST, DONE),
-    "one that closes before chunks": (
-        CLOSING + CHUNKED + b"2\r\n{}\r\n0\r\n\r\n",
-        LAST,
-        DONE,
-    ),
+    "one that closes before chunks": (CLOSING + CHUNKED + b"2\r\n{}\r\n0\r\n\r\n", LAST, DONE),
 }
 """What each makes of it: ours, h11."""
 

@@ -25,12 +25,7 @@ class Socks:
     """A proxy that takes every connection to one port of this machine."""
 
     def __init__(
-        self,
-        port: int = 0,
-        *,
-        method: int = 0,
-        verdict: int = 0,
-        answer: bytes = DONE,
+        self, port: int = 0, *, method: int = 0, verdict: int = 0, answer: bytes = DONE
     ) -> None:
         self.target = self.login = b""  # what it was asked for, and told
         self._port, self._method, self._verdict, self._answer = port, method, verdict, answer

@@ -281,10 +281,7 @@ async def test_a_deadline_ends_what_drips(what: str, operation: str) -> None:
     """A reply that never ends and never pauses is cut by the deadline, and not asked for again."""
     script, end = DRIPS[what]
     witness = Witness()
-    async with (
-        FailingServer(script) as server,
-        open_session(server.url, witness) as gateway,
-    ):
+    async with FailingServer(script) as server, open_session(server.url, witness) as gateway:
         call = asyncio.create_task(witness.call(gateway, operation))
         await server.until(lambda: any(line.sends > 20 for line in server.lines))
         pass_deadlines(gateway)

@@ -8,13 +8,7 @@ from typing import Any, Final, cast
 import httpx
 import pytest
 
-from gateway_sdk import (
-    GatewaySession,
-    Observer,
-    Outcome,
-    ReplyLostError,
-    StatusError,
-)
+from gateway_sdk import GatewaySession, Observer, Outcome, ReplyLostError, StatusError
 from gateway_sdk._transport.connection import MOST_UNREAD
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.observer import CallInfo

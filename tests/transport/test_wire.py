@@ -56,10 +56,7 @@ async def test_no_cookie_comes_back() -> None:
 
 @pytest.mark.parametrize(
     ("pieces", "chunks"),
-    [
-        ([b"", b"0123456789abcdef", b"", b"z"], b"10\r\n0123456789abcdef\r\n1\r\nz\r\n"),
-        ([], b""),
-    ],
+    [([b"", b"0123456789abcdef", b"", b"z"], b"10\r\n0123456789abcdef\r\n1\r\nz\r\n"), ([], b"")],
 )
 async def test_a_stream_is_sent_in_its_own_chunks(pieces: list[bytes], chunks: bytes) -> None:
     """Each piece is a chunk, an empty one is none, and nothing promises a length."""
