@@ -56,6 +56,7 @@ def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gatew
     ended = call_gateway("countries", "austria", "--sandbox")
 
     assert ended == (1, "", "gateway: there is no standard output to write to\n")
+    assert call_gateway("--version") == (0, "", "")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")
