@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,6 +29,20 @@ def test_data_is_utf_8_whatever_the_terminal(
         write_out("São Tomé\n")
 
     assert (tmp_path / "out").read_bytes() == "São Tomé\n".encode()
+
+
+def test_output_that_the_system_takes_in_parts_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with PYTHONUNBUFFERED on a disk that fills, which the next part is told."""
+    parts: list[bytes] = []
+
+    def write(data: bytes) -> int:
+        parts.append(data[:2])
+        return len(parts[-1])
+
+    monkeypatch.setattr(sys, "stdout", Mock(**{"buffer.write": write}))
+    write_out("abcde")
+
+    assert parts == [b"ab", b"cd", b"e"]
 
 
 @pytest.mark.posix

@@ -70,9 +70,11 @@ def write_out(data: str | bytes) -> None:
     """Write data: bytes as they are, text as UTF-8 whatever the terminal's encoding."""
     if sys.stdout is None:
         raise OutputError("there is no standard output to write to", Status.FAILED)
+    rest = data.encode() if isinstance(data, str) else data
     with whole_output():
         sys.stdout.flush()
-        sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
+        while rest:  # with PYTHONUNBUFFERED the system may take a part, as a disk that fills
+            rest = rest[sys.stdout.buffer.write(rest) or 0 :]
         sys.stdout.buffer.flush()
 
 
