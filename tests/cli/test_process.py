@@ -9,6 +9,7 @@ import pytest
 
 from gateway_sdk.cli.process import (
     EXTRAS,
+    OutputError,
     how_to_install,
     require,
     say,
@@ -43,6 +44,18 @@ def test_output_that_the_system_takes_in_parts_is_whole(monkeypatch: pytest.Monk
     write_out("abcde")
 
     assert parts == [b"ab", b"cd", b"e"]
+
+
+@pytest.mark.posix
+def test_full_pipe_that_does_not_block_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program may have made it so, and what is missing then is no bug of ours."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stdout", pipe)
+        with pytest.raises(OutputError, match="cannot write the output"):
+            write_out("x" * 10**6)
+    os.close(reading)
 
 
 @pytest.mark.posix

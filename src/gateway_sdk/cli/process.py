@@ -58,8 +58,11 @@ def require(module: str) -> None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
-LOST: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
-"""Errors of a standard output that cannot be written: closed by its reader, or a full disk."""
+LOST: Final = frozenset(
+    {errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN}
+)
+"""Errors of a standard output that cannot be written: closed by its reader, a full disk, or a pipe
+that is full and was made non-blocking."""
 
 
 class OutputError(CommandError):
