@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gateway_sdk import (
         auth as auth,
         bulk as bulk,
-        fleet as fleet,
         models as models,
         operations as operations,
     )
@@ -60,7 +59,6 @@ else:
                 ServerError SessionStateError StateMismatchError StatusError
                 TokenRejectedError TokenStoreError UnauthorizedError UnexpectedReplyError
                 UploadFailedError""",
-            "gateway_sdk.fleet": "",
             "gateway_sdk.models": "",
             "gateway_sdk.observer": "CallInfo Observer RunInfo",
             "gateway_sdk.operations": "",

@@ -13,7 +13,7 @@ _TAKEN: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 
 
 class LockFile:
-    """A file that is there while its lock is held, or after its holder was killed."""
+    """A file that is there while its lock is held; it may be left, without the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,13 +41,13 @@ class LockFile:
     def release(self) -> None:
         if self._descriptor < 0:
             return
-        if not _WINDOWS:
-            self._path.unlink(missing_ok=True)
         descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
         if _WINDOWS:  # where an open file cannot be deleted
-            with suppress(OSError):
-                self._path.unlink()
+            os.close(descriptor)
+        with suppress(OSError):  # in a folder that has become read-only: it holds no lock then
+            self._path.unlink()
+        if not _WINDOWS:
+            os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:

@@ -1,5 +1,6 @@
 """Exports of a journal: each format, exact numbers, whole or not at all."""
 
+import asyncio
 import csv
 import json
 import sys
@@ -109,6 +110,29 @@ async def test_what_is_no_rate_has_a_row_per_item(journal: Path, suffix: str) ->
     assert table["state"].to_list() == ["done", "done", "failed"]
     assert table["status"].to_list() == [None, None, 404]
     assert table["error"].to_list() == [None, None, "NotFoundError"]
+
+
+async def test_of_series_that_overlap_the_newest_counts(path: Path) -> None:
+    """A run that goes on with other days asks for some of them again, and not for other items."""
+    days = [("USD", 1, 4), ("USD", 1, 2), ("USD", 1, 3), ("USD,GBP", 1, 4), ("USD", 6, 6)]
+    queries = [
+        {"base": "EUR", "symbols": it, "start_date": f"2026-01-0{first}", "end_date": f"0{last}"}
+        for it, first, last in days
+    ]
+    asked: list[int] = []
+
+    async def call(item: dict[str, str]) -> Any:
+        asked.append(len(asked))
+        days = range(int(item["start_date"][-1]), int(item["end_date"]) + 1)
+        return {"rates": {f"2026-01-0{day}": {"USD": asked[-1]} for day in days}}
+
+    async for _ in bulk.run(call, queries, journal=path, job="test", concurrency=1):
+        await asyncio.sleep(0.002)  # the time in a row has milliseconds
+
+    out = path.with_suffix(".csv")
+    assert bulk.export(path, out).rows == 9
+    newest = [(1, 2), (2, 2), (3, 2), (4, 0), (6, 4), *((day, 3) for day in range(1, 5))]
+    assert [(int(day[-1]), rate) for _, _, day, rate in read_csv(out)] == newest
 
 
 async def test_values_of_another_shape_are_no_rates(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Access tokens: where they come from, what is refused, what happens after a 401."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
@@ -154,6 +155,29 @@ async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
     assert "CANARY" not in str(caught.value)
     assert caught.value.advice is not Advice.CHECK
     assert caught.value.outcome is Outcome.NOT_SENT
+
+
+async def test_calls_do_not_wait_for_one_failure_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those that waited for a function that failed ask it themselves, together."""
+    asked, all_ask = 0, asyncio.Event()
+
+    async def failing() -> Token:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        if asked == 5:
+            all_ask.set()
+        if asked > 1:
+            await all_ask.wait()
+        raise LookupError
+
+    gateway, _, _ = scripted(monkeypatch, access_token=failing)
+    calls = [CALLS["order_history"](gateway) for _ in range(5)]
+    async with asyncio.timeout(5):
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(error) for error in errors] == [AuthError] * 5
 
 
 async def test_an_error_that_calls_share_is_written_by_none(

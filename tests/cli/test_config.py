@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.cli.config import (
-    _write_profiles,
     find_settings,
     profiles_path,
     read_profiles,
     save_profile,
+    write_profiles,
 )
 from gateway_sdk.cli.process import CommandError
 from tests.cli.support import Call
@@ -148,4 +148,4 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("")
 
     with pytest.raises(CommandError, match="cannot write"):
-        _write_profiles({})
+        write_profiles({})

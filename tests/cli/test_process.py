@@ -3,11 +3,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from gateway_sdk.cli.process import (
     EXTRAS,
+    OutputError,
     how_to_install,
     require,
     say,
@@ -28,6 +30,32 @@ def test_data_is_utf_8_whatever_the_terminal(
         write_out("São Tomé\n")
 
     assert (tmp_path / "out").read_bytes() == "São Tomé\n".encode()
+
+
+def test_output_that_the_system_takes_in_parts_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with PYTHONUNBUFFERED on a disk that fills, which the next part is told."""
+    parts: list[bytes] = []
+
+    def write(data: bytes) -> int:
+        parts.append(data[:2])
+        return len(parts[-1])
+
+    monkeypatch.setattr(sys, "stdout", Mock(**{"buffer.write": write}))
+    write_out("abcde")
+
+    assert parts == [b"ab", b"cd", b"e"]
+
+
+@pytest.mark.posix
+def test_full_pipe_that_does_not_block_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program may have made it so, and what is missing then is no bug of ours."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stdout", pipe)
+        with pytest.raises(OutputError, match="cannot write the output"):
+            write_out("x" * 10**6)
+    os.close(reading)
 
 
 @pytest.mark.posix
@@ -56,6 +84,7 @@ def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gatew
     ended = call_gateway("countries", "austria", "--sandbox")
 
     assert ended == (1, "", "gateway: there is no standard output to write to\n")
+    assert call_gateway("--version") == (0, "", "")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")

@@ -44,6 +44,12 @@ def test_every_name_is_there_when_it_is_used(package: str) -> None:
     assert run(code) == "True"
 
 
+def test_all_names_can_be_had_without_an_extra() -> None:
+    code = "import sys; sys.modules['psycopg'] = None; from gateway_sdk import *; print(bulk)"
+
+    assert "gateway_sdk.bulk" in run(code)
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_name_that_is_not_there_is_an_attribute_error(package: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):

@@ -137,17 +137,22 @@ def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, 
 
 
 def _exactly(file: OpenFile | io.FileIO, length: int, most: int) -> Generator[bytes, None, None]:
-    left, chunk = length, b""
+    left, chunk, written = length, b"", _written(file)
     while left > 0 and (chunk := _read_some(file, min(left, most))):
         left -= len(chunk)
         if left > 0:
             yield chunk
-    # The last chunk is sent only when the file has ended there: a gateway must not take a part
-    # for the whole.
-    if left or file.read(1):
-        raise UploadFailedError("content is a file that changed its size while it was sent")
+    # The last chunk is sent only when the file has ended there: a gateway must not take a part, or
+    # a mixture of an old and a new document, for the whole.
+    if left or file.read(1) or _written(file) != written:
+        raise UploadFailedError("content is a file that changed while it was sent")
     if chunk:
         yield chunk
+
+
+def _written(file: OpenFile | io.FileIO) -> int | None:
+    """Return when a file that we have opened was written to; None for one of the user."""
+    return os.fstat(file.fileno()).st_mtime_ns if isinstance(file, io.FileIO) else None
 
 
 def _read_some(file: OpenFile | io.FileIO, most: int) -> bytes:

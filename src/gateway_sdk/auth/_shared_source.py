@@ -339,8 +339,7 @@ async def _turn_to_log_in(
     try:
         yield found or await find()  # another process may have logged in before the lock was free
     finally:
-        with suppress(OSError):  # such as a folder that has become read-only
-            lock.release()
+        lock.release()
 
 
 class SingleFlight:

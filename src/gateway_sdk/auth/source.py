@@ -106,10 +106,10 @@ class FunctionTokenSource:
         if not self._asks_always:
             if (token := self.ready()) is not None:
                 return token
-            async with self._asking:
+            async with (asking := self._asking):
                 if (cached := self._cached) is not None and cached.is_fresh():
                     return cached.token
-                if not self._asks_always:
+                if not self._asks_always and self._asking is asking:
                     return await self._renew()
         return await self._ask()
 
@@ -130,6 +130,7 @@ class FunctionTokenSource:
         try:
             return await self._ask()
         except Exception as error:
+            self._asking = asyncio.Lock()  # those who wait ask at once, not one after the other
             if self._cached is None or not self._cached.lasts():
                 raise
             self._ask_again_at = time.monotonic() + RENEWAL_INTERVAL
@@ -157,8 +158,7 @@ def as_token_source(name: str, access_token: object) -> TokenSource:
     if isinstance(access_token, Token):
         return StaticTokenSource(access_token)
     if isinstance(access_token, str | SecretStr):
-        problem = problem_of(text_of(access_token))
-        if problem:
+        if problem := problem_of(text_of(access_token)):
             raise ConfigurationError(problem, setting=name)
         return StaticTokenSource(Token(access_token))
     if inspect.isclass(access_token):
@@ -220,8 +220,7 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
         return token
     if not isinstance(token, str | SecretStr):
         raise AuthError("the source of the access token returned something that is not a token")
-    problem = problem_of(text_of(token))
-    if problem:
+    if problem := problem_of(text_of(token)):
         raise AuthError(f"the access token from its source {problem}")
     return _HiddenToken(token) if isinstance(token, str) else token
 

@@ -8,13 +8,14 @@ import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from importlib import import_module
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Final, TypeAlias, cast
+from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from gateway_sdk._extras import needing_extra
 from gateway_sdk.bulk.series import RateRow, rate_rows
@@ -31,6 +32,9 @@ _JSON: Final = frozenset({"item", "value"})
 _NUMBERS: Final = {"status": "int64", "attempts": "int64", "elapsed": "float64"}
 _BATCH: Final = 10_000
 """Rows in one row group of Parquet, which is made in memory."""
+
+_DAYS: Final = frozenset({"startDate", "endDate", "start_date", "end_date"})
+"""The days of a query, on the wire and as arguments."""
 
 _MOST_DIGITS: Final = 76
 """Of a decimal of Parquet. Rates have about seven."""
@@ -57,8 +61,9 @@ def export(
     """Write what a journal holds into a file, whole or not at all.
 
     The rows are sorted by the JSON of their items, so the file does not depend on the order in
-    which calls ended. Numbers keep all their digits. The journal may be that of a run that is
-    under way. Blocks: call it with `asyncio.to_thread` in a service.
+    which calls ended. Numbers keep all their digits. Of series of the same currencies whose days
+    overlap, the newest one counts. The journal may be that of a run that is under way. Blocks: call
+    it with `asyncio.to_thread` in a service.
 
     Args:
         journal: The journal of a bulk run.
@@ -111,18 +116,33 @@ def write_results(
     """
     write, others = _writer_for(out), 0
 
-    def series() -> Iterator[list[RateRow] | None]:
-        return (_rates_of(item, value) for item, state, value, *_ in rows() if state == "done")
+    def series() -> Iterator[_Series]:
+        done = (row for row in rows() if row[1] == "done")
+        return (_series_of(item, value, time) for item, _, value, *_, time in done)
 
     def rows_of_rates() -> Iterator[Sequence[Any]]:
         nonlocal others
         others = 0
+        # A run that goes on with other days adds series that overlap with those that are there.
+        # They come in the order of their days: only what overlaps is in memory together.
+        newest: dict[Any, tuple[Any, RateRow]] = {}
+        query, last = None, date.min
         for found in series():
-            others += found is None
-            yield from found or ()
+            if not found.rates:
+                others += found.rates is None
+                continue
+            if found.query != query or found.rates[0].date > last:
+                yield from (row for _, row in newest.values())
+                newest, query, last = {}, found.query, date.min
+            for row in found.rates:
+                if row[:3] not in newest or newest[row[:3]][0] <= found.time:
+                    newest[row[:3]] = found.time, row
+            last = max(last, found.rates[-1].date)
+        yield from (row for _, row in newest.values())
 
-    is_rates = next(series(), None) is not None if rates is None else rates
-    columns, source = (RateRow._fields, rows_of_rates) if is_rates else (ITEM_COLUMNS, rows)
+    if rates is None:
+        rates = any(found.rates is not None for found in islice(series(), 1))
+    columns, source = (RateRow._fields, rows_of_rates) if rates else (ITEM_COLUMNS, rows)
     with _whole(Path(out)) as file:
         return Exported(write(file, columns, source), 0, others)
 
@@ -135,12 +155,20 @@ from items where state not in ('begun', 'interrupted') order by item, id
 """
 
 
-def _rates_of(item: str | None, value: str | None) -> list[RateRow] | None:
-    query: Any = json.loads(item or "null")
-    base = cast("dict[str, Any]", query).get("base") if isinstance(query, dict) else None
+class _Series(NamedTuple):
+    query: dict[str, Any]  # without its days
+    time: Any  # of its end
+    rates: list[RateRow] | None  # None if the value has another shape
+
+
+def _series_of(item: str | None, value: str | None, time: object) -> _Series:
+    read: Any = json.loads(item or "null")
+    query: dict[str, Any] = read if isinstance(read, dict) else {"": read}
+    base = query.get("base")
     reply = json.loads(value or "null", parse_float=Decimal)
     rows = rate_rows(reply, base=base if isinstance(base, str) else "")
-    return rows and [row._replace(rate=Decimal(row.rate)) for row in rows]
+    rates = rows and [row._replace(rate=Decimal(row.rate)) for row in rows]
+    return _Series({name: query[name] for name in query.keys() - _DAYS}, time, rates)
 
 
 Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Rows], int]

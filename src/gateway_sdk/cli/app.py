@@ -4,7 +4,6 @@ A command is a function in `commands/`. Its module is imported when the command 
 `--version` and `--help` do not import the SDK.
 """
 
-import sys
 from copy import copy
 from importlib import import_module
 from pkgutil import get_data
@@ -134,7 +133,7 @@ class _Group(TyperGroup):
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way to call it
     if wanted:
-        sys.stdout.write(f"gateway-sdk {__version__}\n")
+        print(f"gateway-sdk {__version__}")  # noqa: T201 - as the help, nothing without an output
         raise typer.Exit
 
 

@@ -200,15 +200,15 @@ def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
 
 def save_profile(name: str, values: Mapping[str, str]) -> None:
     held = {key: values[key] for key in OPTIONS if key in values}
-    _write_profiles({**read_profiles(), name: held})
+    write_profiles({**read_profiles(), name: held})
 
 
 def remove_profile(name: str) -> None:
     _read_profile(name, must_exist=True)
-    _write_profiles({key: held for key, held in read_profiles().items() if key != name})
+    write_profiles({key: held for key, held in read_profiles().items() if key != name})
 
 
-def _write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
+def write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
     path = profiles_path()
     make_folder(path.parent)
     write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), private=True)

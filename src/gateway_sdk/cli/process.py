@@ -58,8 +58,11 @@ def require(module: str) -> None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
-LOST: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
-"""Errors of a standard output that cannot be written: closed by its reader, or a full disk."""
+LOST: Final = frozenset(
+    {errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN}
+)
+"""Errors of a standard output that cannot be written: closed by its reader, a full disk, or a pipe
+that is full and was made non-blocking."""
 
 
 class OutputError(CommandError):
@@ -70,9 +73,11 @@ def write_out(data: str | bytes) -> None:
     """Write data: bytes as they are, text as UTF-8 whatever the terminal's encoding."""
     if sys.stdout is None:
         raise OutputError("there is no standard output to write to", Status.FAILED)
+    rest = data.encode() if isinstance(data, str) else data
     with whole_output():
         sys.stdout.flush()
-        sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
+        while rest:  # with PYTHONUNBUFFERED the system may take a part, as a disk that fills
+            rest = rest[sys.stdout.buffer.write(rest) or 0 :]
         sys.stdout.buffer.flush()
 
 

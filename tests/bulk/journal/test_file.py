@@ -14,6 +14,7 @@ from contextlib import aclosing, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -505,6 +506,20 @@ async def test_nothing_replaces_a_value(path: Path) -> None:
 def test_a_lock_that_is_not_held_is_released_without_effect(tmp_path: Path) -> None:
     LockFile(tmp_path / "lock").release()
 
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_is_given_back_in_a_folder_that_has_become_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file stays, but holds no lock."""
+    lock, other = LockFile(tmp_path / "lock"), LockFile(tmp_path / "lock")
+    assert lock.acquire()
+    with monkeypatch.context() as folder:
+        folder.setattr(Path, "unlink", Mock(side_effect=PermissionError))
+        lock.release()
+    assert other.acquire()
+    other.release()
     assert not list(tmp_path.iterdir())
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
+from gateway_sdk.cli import config
 from gateway_sdk.cli.commands.login import describe_scope
 from gateway_sdk.cli.config import read_profiles
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
@@ -98,6 +99,19 @@ def test_login_is_remembered(
     assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
     assert f"Tenant     acme (profile {name})\n" in status.out
     assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}
+
+
+@pytest.mark.posix
+def test_profiles_that_cannot_be_written_are_told_before_the_login(
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Afterwards a token would be kept by a command that failed."""
+    (tmp_path / "config").symlink_to("nowhere")
+    monkeypatch.setattr(config, "profiles_path", lambda: tmp_path / "config" / "profiles.json")
+    ended = call_gateway("login", "--base-url", settings["GATEWAY_BASE_URL"])
+
+    assert ended == (2, "", f"gateway: cannot write {tmp_path / 'config'}: File exists\n")
+    assert kept() is None
 
 
 def test_browser_that_does_not_open_is_said(call_gateway: Call, settings: Settings) -> None:

@@ -157,7 +157,7 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
 def test_digits_that_no_float_holds_are_kept(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """The row has the number to its last digit, fresh and out of the journal."""
+    """The rows have the number to its last digit, fresh and out of the journal."""
     number = "1.12345678901234567890"
     body = f'{{"rates": {{"2026-10-30": {{"USD": {number}}}}}}}'
 
@@ -168,7 +168,7 @@ def test_digits_that_no_float_holds_are_kept(
 
     for _ in range(2):
         assert call_gateway(*JOB, "--out", out).status == 0
-        assert out.read_bytes().count(f",{number}\r\n".encode()) == SERIES
+        assert out.read_bytes().count(f",{number}\r\n".encode()) == 2  # of two queries
     assert asked(served) == SERIES
 
 

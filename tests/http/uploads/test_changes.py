@@ -1,6 +1,7 @@
 """Files that change while they are sent: an error, never a hang, and never a part for the whole."""
 
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ async def fails(content: Any) -> None:
     An engine that sends the head together with the first piece has sent nothing if there is none.
     """
     async with taking() as (url, taker), session(url) as gateway:
-        with pytest.raises(UploadFailedError, match="changed its size") as caught:
+        with pytest.raises(UploadFailedError, match="changed while") as caught:
             await gateway.aml.update_document("d", content)
         await taker.ended.wait()
 
@@ -50,7 +51,7 @@ async def test_an_open_file_that_changes(
 
 
 @pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", [grow, shrink, lambda file: file.write(b"other")])
 async def test_a_path_whose_file_changes(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -58,6 +59,7 @@ async def test_a_path_whose_file_changes(
     form: bool,
 ) -> None:
     path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
+    os.utime(path, (1, 1))  # clocks of files may be coarse
     read = body_file._read_some
     changed: list[object] = []
 
@@ -93,7 +95,7 @@ async def test_an_empty_file_that_grows_is_not_taken_for_empty(tmp_path: Path) -
             raise AssertionError
 
     gateway = GatewaySession("https://g.test", access_token="t", transport=Growing())
-    with pytest.raises(UploadFailedError, match="changed its size"):
+    with pytest.raises(UploadFailedError, match="changed while"):
         await gateway.aml.upload_document(path)
 
 

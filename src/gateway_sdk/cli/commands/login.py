@@ -79,6 +79,9 @@ def login(
     settings = settings_of(new_profile=True, auth_url=auth_url, client_id=client_id)
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
+    by_option = set(OPTIONS.values()) & set(settings.sources.values())
+    if remembered := bool(GIVEN["profile"] or by_option):
+        config.write_profiles(config.read_profiles())  # a folder for it is missed before the login
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: auth.Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
@@ -89,8 +92,7 @@ def login(
         flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
         with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
             token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
-    by_option = set(OPTIONS.values()) & set(settings.sources.values())
-    if remembered := bool(GIVEN["profile"] or by_option):
+    if remembered:
         config.save_profile(settings.profile, values)
     _report(settings, token, scope, remembered=remembered)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import sys
 from typing import Annotated, Final
 
 import typer
@@ -75,8 +74,8 @@ def sandbox(
             problem = f"port {port} of {host} is in use"
             advice = "Give another --port; 0 takes a free one."
         raise CommandError(f"{problem}\n{advice}") from error
-    # Below the terminal's ^C.
-    sys.stdout.write("\nStopped.\n")
+    # Below the terminal's ^C; nothing if there is no standard output.
+    print("\nStopped.")  # noqa: T201
 
 
 def _greet(base_url: str) -> None:
