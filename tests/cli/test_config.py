@@ -143,9 +143,11 @@ def test_profiles_are_private_and_hold_no_token() -> None:
 
 
 @pytest.mark.posix
-def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    """A file in the place of the folder for settings is no traceback."""
-    (tmp_path / "config").write_text("")
+@pytest.mark.parametrize("taken", ["config", "config/gateway-sdk/profiles.json/folder"])
+def test_profiles_that_cannot_be_written_are_told(tmp_path: Path, taken: str) -> None:
+    """A file in the place of the folder for settings, or a folder in theirs, is no traceback."""
+    (tmp_path / taken).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / taken).write_text("")
 
     with pytest.raises(CommandError, match="cannot write"):
         _write_profiles({})

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -25,7 +26,7 @@ from gateway_sdk._settings import (
 from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.cli.arguments import GIVEN
-from gateway_sdk.cli.files import make_folder, refuse, write_file
+from gateway_sdk.cli.files import cannot_write, make_folder, refuse
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
 from gateway_sdk.errors import ConfigurationError, MissingExtraError
@@ -211,4 +212,10 @@ def remove_profile(name: str) -> None:
 def _write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
     path = profiles_path()
     make_folder(path.parent)
-    write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), private=True)
+    try:
+        # It is private.
+        with NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(profiles, file, indent=2, ensure_ascii=False)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise cannot_write(path, error) from None
