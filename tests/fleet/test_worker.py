@@ -566,6 +566,8 @@ async def test_a_database_that_is_away_is_waited_for(
         async with job.worker() as worker:
             running = asyncio.create_task(worker.run_chunk("p", 0))
             await held.wait()
+            for pool in (worker._database._pool, worker._database._quick):
+                pool.timeout = 0.2  # seconds of each look
             postgres.kill()
             held.go_on.set()
             for _ in range(2):  # its connection is lost, and there is no other
