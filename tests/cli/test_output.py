@@ -22,7 +22,6 @@ from gateway_sdk.cli.output import (
     to_cell,
     to_csv,
     to_json,
-    to_lines,
     to_terminal,
 )
 from gateway_sdk.cli.process import CommandError, OutputError, printable
@@ -262,15 +261,6 @@ def draw(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[st
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "dumb")
     return [line.rstrip() for line in to_terminal(table, make_console())[0].splitlines()]
-
-
-def test_lines_have_a_header_and_tabs() -> None:
-    """Each row is one line, and a tab or line break inside of a cell shows as an escape."""
-    assert to_lines(ORDERS) == (
-        "orderId\tnote\tquantity\tcreatedAt\n"
-        "order-1\t\t1.50\t2026-09-22T21:05:37.000Z\n"
-        "order-2\ttab\\tand\\nline\t12\t2026-09-22T21:05:37.000Z\n"
-    )
 
 
 def test_csv_is_that_of_rfc_4180() -> None:

@@ -17,6 +17,7 @@ from gateway_sdk.cli.process import (
 from tests.cli.support import Call
 
 FULL = Path("/dev/full")
+BY_DEMO = " ([demo] for every command but those of a fleet)"
 
 
 def test_data_is_utf_8_whatever_the_terminal(
@@ -91,14 +92,10 @@ def test_head_leaves_no_trace() -> None:
 @pytest.mark.parametrize(
     ("module", "extra", "arguments"),
     [
-        ("pyarrow", "parquet", ["rates", "EUR", "USD", "--parquet", "x"]),
         ("typer", "cli", ["--help"]),
-        ("rich", "cli", ["sandbox"]),
         ("starlette", "sandbox", ["sandbox", "--port", "0"]),
         ("uvicorn", "sandbox", ["sandbox", "--port", "0"]),
         ("babel", "sandbox", ["demo"]),
-        ("matplotlib", "plot", ["demo"]),
-        ("matplotlib", "plot", ["rates", "EUR", "USD", "--png", "x.png"]),
         ("starlette", "sandbox", ["countries", "--sandbox"]),
         ("simplejson", "cli", ["countries"]),
         ("psycopg", "fleet", ["fleet", "status", "a", "b"]),
@@ -124,11 +121,31 @@ main()
 
     assert ended.returncode == 2
     assert ended.stdout == ""
-    alone = extra in ("parquet", "fleet")
-    by_demo = "" if alone else " ([demo] for every command but those of a fleet)"
+    by_demo = "" if extra == "fleet" else BY_DEMO
     what = "gateway_sdk.fleet" if extra == "fleet" else "this"
     advice = f"pip install 'gateway-sdk[{extra}]'{by_demo}"
     assert ended.stderr == f"gateway: {what} needs the extra [{extra}]: {advice}\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "advice", "arguments"),
+    [
+        ("pyarrow", "pip install 'gateway-sdk[parquet]'", "rates EUR USD --parquet x"),
+        ("pyarrow", "pip install 'gateway-sdk[parquet]'", "bulk export x.db x.parquet"),
+        ("matplotlib", f"pip install 'gateway-sdk[plot]'{BY_DEMO}", "demo"),
+        ("matplotlib", f"pip install 'gateway-sdk[plot]'{BY_DEMO}", "rates A B --png x.png"),
+    ],
+)
+def test_extra_of_a_file_is_looked_for_first(
+    call_gateway: Call, monkeypatch: pytest.MonkeyPatch, module: str, advice: str, arguments: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    ended = call_gateway(*arguments.split())
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("gateway: this needs the extra [")
+    assert ended.err.endswith(f"]: {advice}\n")
 
 
 @pytest.mark.parametrize(

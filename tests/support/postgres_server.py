@@ -111,10 +111,10 @@ class PostgresServer(Program):
         """Empty the one database of all tests, which takes less than to make another one."""
         if not self._databases:
             await self.new_database()
-        others = "datname = current_database() and pid <> pg_backend_pid()"
         address = self.address("test_1")
         await self.execute(
-            f"select pg_terminate_backend(pid) from pg_stat_activity where {others}",
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()",
             "drop schema if exists gateway_fleet cascade",
             "drop schema public cascade",
             "create schema public",

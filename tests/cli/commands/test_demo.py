@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from gateway_sdk.cli.commands import demo
+from gateway_sdk.cli.commands import sandbox as commands
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from tests.cli.support import Call, Start, StartInTerminal
@@ -121,17 +121,12 @@ def test_rates_that_cannot_be_written_are_told(
     def export(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(demo, "export", export)
+    monkeypatch.setattr(commands, "export", export)
     ended = call_gateway("demo", "--out", tmp_path)
 
     why = f"gateway: cannot write {tmp_path}/rates.csv: No space left on device"
     assert ended.status == 2
     assert ended.err.splitlines()[-1] == why
-
-
-def _show_with(faulty: Sandbox, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr(demo, "Sandbox", lambda: faulty)
-    demo.demo(folder)
 
 
 @pytest.mark.posix  # wine lacks what NumPy needs
@@ -140,25 +135,14 @@ def test_job_with_broken_calls_fails_and_shows_what_it_has(
 ) -> None:
     """A call that should not have failed makes the job fail, after its report and files."""
     sandbox = Sandbox()
+    sandbox.revoke(SANDBOX_ACCESS_TOKEN)  # that of the demo comes from a login
     # A refusal that is not retried, when others have come.
     sandbox.faults.anywhere(Fault.status(403), at=30)
+    monkeypatch.setattr(commands, "Sandbox", lambda: sandbox)
 
     with pytest.raises(CommandError, match="should not have") as caught:
-        _show_with(sandbox, monkeypatch, tmp_path)
+        commands.demo(tmp_path)
 
     assert caught.value.status == 1
     assert "Failed     1 ForbiddenError 403, such as " in capsys.readouterr().out
-    assert (tmp_path / "rates.png").exists()
-
-
-@pytest.mark.posix  # wine lacks what NumPy needs
-def test_token_of_the_demo_comes_from_a_login(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The job works at a sandbox whose ready token is refused."""
-    sandbox = Sandbox()
-    sandbox.revoke(SANDBOX_ACCESS_TOKEN)
-
-    _show_with(sandbox, monkeypatch, tmp_path)
-
     assert (tmp_path / "rates.png").exists()

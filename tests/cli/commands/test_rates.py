@@ -5,7 +5,7 @@ import io
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -44,7 +44,6 @@ JOB = ("bulk", "rates", "--base", "EUR", "--symbols", "USD,GBP", *OCTOBER)
 ALL = ("bulk", "rates", "--base", "EUR", "--symbols", "all", "--start", "2026-10-30")
 ONE_BY_ONE = ("--concurrency", "1")
 SERIES_OF = "exchange_rate_series"
-USD = {"2026-10-26": 1.1188, "2026-10-30": 1.1172}
 THREE = 3
 
 
@@ -70,22 +69,6 @@ def states(out: Path) -> list[str]:
 def asked(served: Sandbox) -> int:
     """Count the series that the gateway was asked for so far."""
     return [call.operation for call in served.received].count(SERIES_OF)
-
-
-def test_rates_go_into_the_file_and_replies_into_the_journal(call_gateway: Call, out: Path) -> None:
-    """Numbers are numbers there; standard output has nothing, standard error two lines."""
-    ended = call_gateway(*JOB, "--out", out, "--sandbox")
-
-    told = f"6 of 6 series, 6 of them new\n{out}: 44 rows\n"
-    assert ended == (0, "", told)
-    assert states(out) == ["done"] * SERIES
-    last = {"base": "EUR", "symbols": "USD", "startDate": "2026-10-21", "endDate": "2026-10-30"}
-    rates = next(line["value"]["rates"] for line in lines(out) if line["item"] == last)
-    assert {day: rates[day]["USD"] for day in USD} == USD
-    header, *found = out.read_bytes().decode().split("\r\n")[:-1]
-    assert header == "base,symbol,date,rate"
-    assert found == sorted(found)
-    assert "EUR,USD,2026-10-30,1.1172" in found
 
 
 def test_all_are_the_currencies_of_all_countries(
@@ -376,7 +359,6 @@ def counted(
         ([failure(NotFoundError, REFUSED, 404), failure(ServerError, LOST, 500)], 4),
         ([failure(ServerError, LOST, 500), failure(NotFoundError, REFUSED, 404)], 4),
         ([failure(DeadlineExceededError, LOST)], 4),
-        ([ValueError("of another package")], 4),
     ],
 )
 def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], status: int) -> None:
@@ -388,18 +370,6 @@ def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], st
     assert found is not None
     assert found.status == status
     assert f"{len(errors)} of 9 series failed\n" in f"{found}\n"
-
-
-def test_most_frequent_failures_come_first_with_an_example() -> None:
-    """What would steer a terminal is escaped."""
-    kinds = [(500 + number, 10 - number) for number in range(7)]
-    errors = [failure(ServerError, LOST, status) for status, times in kinds for _ in range(times)]
-    found = counted(49, *(result(error, symbols="A\x1b") for error in errors)).complaint()
-
-    assert str(found).splitlines()[:-1] == [
-        "49 of 49 series failed",
-        *(f"  {times} ServerError {status}, such as A\\x1b for EUR" for status, times in kinds),
-    ]
 
 
 def test_deadline_and_failures_are_told_apart() -> None:
@@ -420,36 +390,6 @@ def test_deadline_and_failures_are_told_apart() -> None:
         "  1 NotFoundError 404, such as USD for EUR",
         "  1 DeadlineExceededError, such as USD for EUR",
         "The same command fetches what is missing, and with --retry-failed what failed.",
-    ]
-
-
-async def requests_of(
-    bases: Sequence[str], symbols: Sequence[str], days: int | None
-) -> list[tuple[str, ...]]:
-    """Give what a run over the first ten days of January asks for."""
-    run = Run(bases, symbols, (date(2026, 1, 1), date(2026, 1, 10)), days)
-    gateway: Any = None
-    queries = [query async for query in run._queries(gateway, lambda: None)]
-    assert run.total == len(queries)
-    return [(query.base, query.symbols, query.start_date, query.end_date) for query in queries]
-
-
-@pytest.mark.parametrize(
-    ("bases", "symbols", "days", "pairs", "parts"),
-    [
-        # No currency is asked for in itself.
-        ("EUR USD", "USD GBP", None, "EUR-USD EUR-GBP USD-GBP", ["01-01/01-10"]),
-        ("EUR", "USD GBP", 7, "EUR-USD EUR-GBP", ["01-01/01-07", "01-08/01-10"]),
-    ],
-)
-async def test_each_pair_and_each_part_is_a_request(
-    bases: str, symbols: str, days: int | None, pairs: str, parts: list[str]
-) -> None:
-    """The last part may be shorter."""
-    ends = [tuple(f"2026-{day}" for day in part.split("/")) for part in parts]
-
-    assert await requests_of(bases.split(), symbols.split(), days) == [
-        (*pair.split("-"), *end) for end in ends for pair in pairs.split()
     ]
 
 

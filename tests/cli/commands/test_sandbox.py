@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.errors import ReplyLostError, ServerError
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
 from tests.cli.support import Call, Start
 
@@ -58,20 +57,6 @@ def settings_of(said: list[str]) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-async def test_settings_open_a_session(
-    start_gateway: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever copies the settings reaches the sandbox with them."""
-    settings = settings_of(wait_until_ready(start_gateway("sandbox", "--port", "0", "--seed", "7")))
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-
-    async with GatewaySession.from_env() as gateway:
-        history = await gateway.wallet.order_history(page=1, take=5)
-
-    assert history["total"] == 57
-
-
 @pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) -> None:
@@ -112,16 +97,18 @@ def test_full_disk_is_not_taken_for_an_error_of_the_port() -> None:
     assert ended.stderr == "gateway: cannot write the output: No space left on device\n"
 
 
-async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:
-    """Each request is a line on standard error: method, path, status and time."""
+async def test_requests_are_told_and_faults_happen(
+    start_gateway: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever copies the settings reaches it; each request is a line on standard error."""
     process = start_gateway(
         *("sandbox", "--port", "0", "--fault", "list_countries:status=501,at=2"),
-        *("--fault", "send_webhook:drop_after_read"),
+        *("--fault", "send_webhook:drop_after_read", "--seed", "7"),
     )
-    settings = settings_of(wait_until_ready(process))
-    async with GatewaySession(
-        settings["GATEWAY_BASE_URL"], access_token=SANDBOX_ACCESS_TOKEN, retry=None
-    ) as gateway:
+    for name, value in settings_of(wait_until_ready(process)).items():
+        monkeypatch.setenv(name, value)
+    async with GatewaySession.from_env(retry=None) as gateway:
+        assert (await gateway.wallet.order_history(page=1, take=5))["total"] == 57
         await gateway.country_data.list_countries()
         with pytest.raises(ServerError):
             await gateway.country_data.list_countries()
@@ -129,8 +116,8 @@ async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None
             await gateway.kyc.send_webhook()
 
     assert process.stderr
-    told = [process.stderr.readline().rsplit(",", 1)[0] for _ in range(3)]
-    assert told == [
+    told = [process.stderr.readline().rsplit(",", 1)[0] for _ in range(4)]
+    assert told[1:] == [
         "POST /countrydata/1.0.0/listData: 200",
         "POST /countrydata/1.0.0/listData: 501",
         "POST /kyc/1.0.0/webhook: no reply",

@@ -45,9 +45,6 @@ COLUMNS: Final = {
 }
 """The columns, with their shorter names in a terminal."""
 
-NAMES: Final = {"euro": "eur"}
-"""Names of currencies that are not part of another column, with their codes."""
-
 
 @app.command()
 def countries(
@@ -77,7 +74,7 @@ def countries(
 
 def matches(country: Country, search: str) -> bool:
     """Whether a search is part of a name or equals a code, without regard to case and accents."""
-    wanted = NAMES.get(_folded(search), _folded(search))
+    wanted = _folded(search)
     names = (country.country_name, country.nationality)
     codes = {country.two_digit_iso_code, country.three_digit_iso_code, country.currency}
     codes |= {country.phone_code, (country.phone_code or "").lstrip("+")}
