@@ -72,7 +72,6 @@ def test_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A "-" stands for it, and errors call it by its name; it may be closed."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeff[1]".encode())))
     assert read_json("-") == [1]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1")))
@@ -113,7 +112,6 @@ def test_name_that_is_too_long_is_told() -> None:
 
 
 def test_parquet_keeps_days_decimals_and_gaps() -> None:
-    """What is read back is what was written, digit by digit."""
     parquet = pytest.importorskip("pyarrow.parquet")
     series = series_of({"USD": ["1.10", None], "XAU": ["0.00024", "12345.6"], "SEK": [None, None]})
 

@@ -32,7 +32,6 @@ PATH = "/folder" * 20
 @pytest.mark.posix  # rich makes a console of Windows one narrower
 @pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("80", 80), ("300", 110)])
 def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
-    """A terminal is used as wide as it is, but for very narrow and very wide ones."""
     monkeypatch.setenv("COLUMNS", columns)
 
     assert make_console().width == used
@@ -81,7 +80,6 @@ def test_facts_are_indented_under_themselves(
     ],
 )
 def test_span_is_in_the_unit_that_is_large_enough(seconds: float, written: str) -> None:
-    """From two of a unit on, that unit counts, without fractions."""
     assert format_span(seconds) == written
 
 
@@ -96,7 +94,6 @@ NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
     ],
 )
 def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
-    """A moment is a date for the record and a distance for the reader."""
     assert describe_moment(moment, NOON) == written
 
 
@@ -124,7 +121,6 @@ def test_json_is_exactly_the_value(value: Any) -> None:
     ],
 )
 def test_json_is_readable_and_harmless(value: Any, text: str) -> None:
-    """Letters stay letters, and what steers a terminal is escaped."""
     assert to_json(value, indent=None) == text
 
 
@@ -157,7 +153,6 @@ def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
     ],
 )
 def test_what_would_steer_a_terminal_is_escaped(text: str, shown: str) -> None:
-    """Letters of all scripts stay; what cannot be seen becomes escapes."""
     assert printable(text) == shown
 
 
@@ -264,7 +259,6 @@ def draw(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[st
 
 
 def test_csv_is_that_of_rfc_4180() -> None:
-    """Lines end in CRLF, and quotes keep commas, quotes and line breaks in their cell."""
     rows = [['say "hi", you', "two\r\nlines"], ["", "1"]]
 
     text = to_csv(Table(("a", "b"), rows))
@@ -274,7 +268,6 @@ def test_csv_is_that_of_rfc_4180() -> None:
 
 
 def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers have their points one below another, the rest is to the left."""
     assert draw(ORDERS, 80, monkeypatch) == [
         "orderId  note            quantity  createdAt",
         "─" * 59,

@@ -18,7 +18,6 @@ COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
 
 @pytest.mark.posix  # wine lacks what NumPy needs
 def test_piped_demo_shows_and_writes_everything(start_gateway: Start, tmp_path: Path) -> None:
-    """In a pipe the whole job comes out as plain text, with both files and status 0."""
     process = start_gateway("demo", "--out", tmp_path / "out")
     out, err = process.communicate()
 
@@ -69,7 +68,6 @@ def _check_chart(path: Path) -> None:
 def test_terminal_has_progress_and_colours(
     start_in_terminal: StartInTerminal, tmp_path: Path
 ) -> None:
-    """In a terminal of 80 columns there is a progress bar, and no line runs over."""
     status, shown = start_in_terminal("demo", "--out", tmp_path).end()
 
     assert status == 0
@@ -83,7 +81,6 @@ def test_terminal_has_progress_and_colours(
 
 @pytest.mark.posix
 def test_interruption_ends_the_demo_quietly(start_gateway: Start, tmp_path: Path) -> None:
-    """Ctrl-C in the midst of the calls is status 130, without a traceback; no file is left."""
     process = start_gateway("demo", "--out", tmp_path)
     assert process.stdout
     while "Range" not in process.stdout.readline():
@@ -116,8 +113,6 @@ def test_folder_that_cannot_be_written_is_told_before_any_work(
 def test_rates_that_cannot_be_written_are_told(
     call_gateway: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The folder may be one of another user, and the disk may be full."""
-
     def export(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -133,7 +128,6 @@ def test_rates_that_cannot_be_written_are_told(
 def test_job_with_broken_calls_fails_and_shows_what_it_has(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A call that should not have failed makes the job fail, after its report and files."""
     sandbox = Sandbox()
     sandbox.revoke(SANDBOX_ACCESS_TOKEN)  # that of the demo comes from a login
     # A refusal that is not retried, when others have come.

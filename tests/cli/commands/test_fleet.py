@@ -160,7 +160,6 @@ def test_what_is_wrong_is_named(
 
 
 def test_items_come_from_standard_input(planned: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As from any program that writes JSON lines."""
     given = Path("queries.ndjson").read_text()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
 
@@ -181,7 +180,6 @@ def test_a_full_disk_is_named(planned: Call, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_is_waited_for_and_unknown_is_told(
     planned: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In words and as JSON; what is unknown has an exit status of its own."""
     from datetime import UTC, datetime  # noqa: PLC0415 - for one test
 
     since = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -227,7 +225,6 @@ def test_a_bar_shows_the_progress_until_the_plan_is_complete(
 
 
 def test_a_worker_that_cannot_start_ends_with_a_line(planned: Call) -> None:
-    """It has no address of a gateway."""
     ended = planned("worker")
 
     assert ended.status == Status.MISUSED

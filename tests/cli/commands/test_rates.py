@@ -139,7 +139,6 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
 def test_digits_that_no_float_holds_are_kept(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """The row has the number to its last digit, fresh and out of the journal."""
     number = "1.12345678901234567890"
     body = f'{{"rates": {{"2026-10-30": {{"USD": {number}}}}}}}'
 
@@ -190,7 +189,6 @@ def test_interruption_says_how_to_go_on(
     job: tuple[str, ...],
     series: str,
 ) -> None:
-    """Ctrl-C is status 130, whatever it interrupts; the file that was there stays."""
     out.write_text("before\n", encoding="utf-8")
 
     ended = interrupt(call_gateway, served, operation, *job, "--out", str(out), *ONE_BY_ONE)
@@ -244,7 +242,6 @@ def test_interrupted_run_goes_on(
 def test_killed_run_goes_on(
     stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """After kill -9 nothing that was shown as done is fetched again, and nothing stands twice."""
     stuck.kill()
     left = out.exists()
     before = asked(served)
@@ -257,7 +254,6 @@ def test_killed_run_goes_on(
 
 
 def test_bar_fits_and_goes_away(start_in_terminal: StartInTerminal, out: Path) -> None:
-    """No line of it is longer than the terminal, and the last line is the summary."""
     status, shown = start_in_terminal(*JOB, "--out", out, "--sandbox", NO_COLOR="1").end()
 
     plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
@@ -415,7 +411,6 @@ def test_pace_is_that_of_what_is_new(new: int, words: str) -> None:
 def test_nothing_is_drawn_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO | None
 ) -> None:
-    """Neither in a pipe, nor where there is no standard error at all."""
     monkeypatch.setattr(sys, "stderr", stderr)
 
     with progress("") as show:

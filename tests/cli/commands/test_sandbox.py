@@ -24,7 +24,6 @@ def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:
 
 
 def test_sandbox_says_where_it_is_and_what_it_knows(start_gateway: Start) -> None:
-    """The greeting has the address, the token, the data and the settings to copy."""
     said = wait_until_ready(start_gateway("sandbox", "--port", "0"))
 
     address = said[0].split()[-1]
@@ -60,7 +59,6 @@ def settings_of(said: list[str]) -> dict[str, str]:
 @pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) -> None:
-    """Both usual signals end it with status 0, and no traceback."""
     process = start_gateway("sandbox", "--port", "0")
     wait_until_ready(process)
 
@@ -71,7 +69,6 @@ def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) 
 
 
 def test_taken_port_comes_with_the_way_out(call_gateway: Call) -> None:
-    """A port that is in use is one line that names it, and status 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = call_gateway("sandbox", "--port", str(port))
