@@ -30,7 +30,7 @@ PATH = "/folder" * 20
 
 
 @pytest.mark.posix  # rich makes a console of Windows one narrower
-@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("80", 80), ("300", 110)])
+@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("300", 300)])
 def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
     monkeypatch.setenv("COLUMNS", columns)
 

@@ -17,7 +17,6 @@ from gateway_sdk.cli.process import (
 from tests.cli.support import Call
 
 FULL = Path("/dev/full")
-BY_DEMO = " ([demo] for every command but those of a fleet)"
 
 
 def test_data_is_utf_8_whatever_the_terminal(
@@ -116,9 +115,8 @@ main()
 
     assert ended.returncode == 2
     assert ended.stdout == ""
-    by_demo = "" if extra == "fleet" else BY_DEMO
     what = "gateway_sdk.fleet" if extra == "fleet" else "this"
-    advice = f"pip install 'gateway-sdk[{extra}]'{by_demo}"
+    advice = f"pip install 'gateway-sdk[{extra}]'"
     assert ended.stderr == f"gateway: {what} needs the extra [{extra}]: {advice}\n"
 
 
@@ -127,8 +125,8 @@ main()
     [
         ("pyarrow", "pip install 'gateway-sdk[parquet]'", "rates EUR USD --parquet x"),
         ("pyarrow", "pip install 'gateway-sdk[parquet]'", "bulk export x.db x.parquet"),
-        ("matplotlib", f"pip install 'gateway-sdk[plot]'{BY_DEMO}", "demo"),
-        ("matplotlib", f"pip install 'gateway-sdk[plot]'{BY_DEMO}", "rates A B --png x.png"),
+        ("matplotlib", "pip install 'gateway-sdk[plot]'", "demo"),
+        ("matplotlib", "pip install 'gateway-sdk[plot]'", "rates A B --png x.png"),
     ],
 )
 def test_extra_of_a_file_is_looked_for_first(

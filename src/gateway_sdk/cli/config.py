@@ -23,8 +23,8 @@ from gateway_sdk._settings import (
     with_access_token,
     with_environment,
 )
-from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
-from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
+from gateway_sdk._url import origin_of_text, parse_base_url
+from gateway_sdk.auth import PrivateFileStore, TokenStore
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.files import cannot_write, make_folder, refuse
 from gateway_sdk.cli.output import KeyValue
@@ -85,10 +85,9 @@ class Settings:
         store = self.store()
         if isinstance(store, PrivateFileStore):
             return str(store.path)
-        if isinstance(store, KeyringStore):
-            return "the keyring of this system"
-        parts = urlsplit(self.values.get("token_store", ""))
-        return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path or 'localhost'}"
+        parts = urlsplit(self.values["token_store"])
+        place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return f"{parts.scheme}://{place}" if parts.scheme else place
 
     def facts(self) -> Iterator[KeyValue]:
         for name, key in SHOWN.items():
@@ -126,13 +125,10 @@ class Settings:
             if isinstance(error, MissingExtraError):
                 raise
             name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-            source, address = self.sources.get(name, name), self.values.get(name, "")
+            source = self.sources.get(name, name)
             advice = "`gateway status` shows the settings in force, with their sources."
             if name in OF_A_LOGIN:
                 source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
-            elif name.endswith("_url") and address and not any(it in address for it in ("//", "@")):
-                scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
-                advice = f"Write {scheme}://{printable(address)}"
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 

@@ -73,8 +73,10 @@ def test_taken_port_comes_with_the_way_out(call_gateway: Call) -> None:
         port = taken.getsockname()[1]
         ended = call_gateway("sandbox", "--port", str(port))
 
-    problem = f"gateway: port {port} of 127.0.0.1 is in use\n"
-    assert ended == (2, "", f"{problem}Give another --port; 0 takes a free one.\n")
+    problem = f"gateway: cannot listen on port {port} of 127.0.0.1: "
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith(problem)
+    assert ended.err.endswith("Give another --host, or another --port; 0 takes a free one.\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")

@@ -28,7 +28,7 @@ from gateway_sdk.cli.arguments import (
     switch,
 )
 from gateway_sdk.cli.files import cannot_write, check_place, to_parquet, write_file
-from gateway_sdk.cli.output import Form, choose_form, counting_bar, show, show_json
+from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.cli.series import Series, draw_curves, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
@@ -41,16 +41,26 @@ app, many = typer.Typer(rich_markup_mode=None), typer.Typer(rich_markup_mode=Non
 app.add_typer(many, name="bulk")
 
 
+def check_png(place: str) -> Path:
+    if not place.lower().endswith(".png"):
+        raise typer.BadParameter(f"{place!r} does not end in .png: write a name such as rates.png")
+    require("matplotlib")
+    return check_place(place)
+
+
+def check_parquet(place: str) -> Path:
+    require("pyarrow")
+    return check_place(place)
+
+
 def check_out(place: str) -> Path:
-    out = check_place(place)
+    out = Path(place)
     if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
         known = ", ".join(bulk.EXPORT_SUFFIXES)
         raise CommandError(
             f"{printable(str(out))} must end with one of {known}: this chooses the format"
         )
-    if out.suffix.lower() == ".parquet":
-        require("pyarrow")
-    return out
+    return check_parquet(place) if out.suffix.lower() == ".parquet" else check_place(place)
 
 
 OutFile: TypeAlias = Annotated[
@@ -61,8 +71,6 @@ OutFile: TypeAlias = Annotated[
         parser=check_out,
     ),
 ]
-
-OTHER_SHAPE: Final = "the reply has another shape than days with rates"
 
 
 @app.command()
@@ -80,11 +88,11 @@ def rates(
     plot: Annotated[bool, switch("--plot", "Draw curves in the terminal.")] = False,
     png: Annotated[
         Path | None,
-        option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_place),
+        option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_png),
     ] = None,
     parquet: Annotated[
         Path | None,
-        option("FILE", "Write a Parquet file. Needs the extra [parquet].", parser=check_place),
+        option("FILE", "Write a Parquet file. Needs the extra [parquet].", parser=check_parquet),
     ] = None,
 ) -> None:
     """Fetch the exchange rates of currencies against another, day by day.
@@ -96,16 +104,13 @@ def rates(
     [base, *others], codes = split_codes([base]), split_codes(symbols)
     if others:
         raise typer.BadParameter("give one base currency; `gateway bulk rates` takes several")
-    if png and png.suffix.lower() != ".png":
-        problem = f"{str(png)!r} does not end in .png: write a name such as rates.png"
-        raise typer.BadParameter(problem, param_hint="'--png'")
-    for file, module in ((png, "matplotlib"), (parquet, "pyarrow")):
-        if file:
-            require(module)
     reply = ask(lambda it: it.currency.exchange_rate_series(base, codes, first, last))
     series = read_series(reply, base, codes)
     if series is None:
-        _show_other_shape(reply, form, needs_series=bool(png or parquet))
+        if png or parquet or form == "plot":
+            problem = "the reply has another shape than days with rates\n--json shows it."
+            raise CommandError(problem, Status.UNCHANGED)
+        show_records(reply, form)
         return
     if not series.days:
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
@@ -116,14 +121,6 @@ def rates(
     elif form != "table" or not (png or parquet):
         show(series.table(), reply, form)
     _write_files(series, png, parquet)
-
-
-def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
-    if needs_series or form in ("csv", "plot"):
-        raise CommandError(f"{OTHER_SHAPE}\n--json shows it.", Status.UNCHANGED)
-    show_json(reply)
-    if form != "json":
-        say(f"{OTHER_SHAPE}, so it is shown as JSON: the interface leaves it open.")
 
 
 def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None:

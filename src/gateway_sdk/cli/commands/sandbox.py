@@ -1,7 +1,6 @@
 """The commands `gateway sandbox` and `gateway demo`, which shows the SDK at one."""
 
 import asyncio
-import errno
 import sys
 import tempfile
 import time
@@ -84,10 +83,7 @@ def sandbox(
         asyncio.run(Sandbox(seed=seed, faults=faults).run(host, port, on_ready=_greet, log=say))
     except OSError as error:
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
-        advice = "Give another --host or --port."
-        if error.errno == errno.EADDRINUSE:
-            problem = f"port {port} of {host} is in use"
-            advice = "Give another --port; 0 takes a free one."
+        advice = "Give another --host, or another --port; 0 takes a free one."
         raise CommandError(f"{problem}\n{advice}") from error
     # Below the terminal's ^C.
     sys.stdout.write("\nStopped.\n")
