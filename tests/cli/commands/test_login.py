@@ -262,18 +262,6 @@ def test_answer_may_go_to_another_machine(pasting: Pasting) -> None:
     assert text_of(kept()) == "token-1"
 
 
-def test_browser_may_be_opened_beside(
-    start_gateway: Start, settings: Settings, tmp_path: Path
-) -> None:
-    process = start_gateway("login", "--paste", "--browser", browser_command(tmp_path))
-    assert process.stdout
-
-    told = process.stdout.readline()
-
-    assert told == "Logged in.\n"
-    assert kept() is not None
-
-
 def test_program_without_input_is_no_traceback(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
