@@ -169,13 +169,17 @@ def test_gateway_is_quoted_without_secrets(
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "revise_customer"])
-def test_gateway_is_quoted_on_people_only_if_asked_for(operation: str) -> None:
+def test_gateway_is_quoted_on_people_only_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
     """It may repeat a name or a password that it does not like; a log must not hold that."""
     error = error_of("password 'canary' is too short", operation)
 
     assert quote(error) == " (--debug shows its words)"
     assert quote(error, personal=True) == ": “password 'canary' is too short”"
     assert quote(error_of("", operation)) == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert quote(error) == ": “password 'canary' is too short”"
 
 
 def test_error_without_a_payload_has_no_words() -> None:
