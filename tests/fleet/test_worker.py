@@ -292,6 +292,7 @@ async def test_a_chunk_that_is_cancelled_while_it_is_given_back_is_given_back(
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await running
+        assert not worker._deliveries
     assert (await job.status("p")).is_complete
 
 
