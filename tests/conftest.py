@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def running_postgres() -> "Iterator[PostgresServer]":
     from tests.support.postgres_server import PostgresServer  # noqa: PLC0415 - needs an extra
 
-    server = PostgresServer()
+    server = PostgresServer(syncs=False)
     try:
         server.create()
         server.start()
@@ -89,7 +89,7 @@ def postgres(running_postgres: "PostgresServer") -> "Iterator[PostgresServer]":
 
 @pytest.fixture
 async def dsn(postgres: "PostgresServer") -> str:
-    return await postgres.new_database()
+    return await postgres.empty_database()
 
 
 @pytest.hookimpl(wrapper=True)

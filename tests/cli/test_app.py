@@ -29,7 +29,6 @@ def _replace_app(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 def test_module_missing_by_mistake_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import of ours that fails is a bug, with its traceback."""
     _replace_app(monkeypatch, ModuleNotFoundError("No module named 'x'", name="x"))
 
     with pytest.raises(ModuleNotFoundError):
@@ -44,11 +43,6 @@ def test_interruption_before_the_command_begins_is_quiet(monkeypatch: pytest.Mon
         main()
 
     assert caught.value.code == 130
-
-
-def test_version_is_printed(call_gateway: Call) -> None:
-    """The version is a line of its own."""
-    assert call_gateway("--version") == (0, "gateway-sdk 0.1.0\n", "")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,6 @@ def test_shells_complete_commands_and_options(
     words: str,
     offered: list[str],
 ) -> None:
-    """What bash asks when somebody presses Tab is answered, options in front included."""
     monkeypatch.setenv("_GATEWAY_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
@@ -83,7 +76,6 @@ def test_shells_complete_commands_and_options(
 
 
 def test_importing_the_command_does_not_run_it() -> None:
-    """Only `python -m` runs the command line."""
     assert import_module("gateway_sdk.cli.__main__").main is main
 
 
@@ -126,7 +118,6 @@ def test_help_describes_all_that_there_is(call_gateway: Call, command: str) -> N
 
 
 def test_version_and_help_import_no_more_than_they_need() -> None:
-    """Neither waits for the SDK, nor for what rich draws with."""
     program = (
         "import sys; from gateway_sdk.cli import main; sys.argv = ['gateway', {!r}]\n"
         "try: main()\n"
@@ -141,27 +132,13 @@ def test_version_and_help_import_no_more_than_they_need() -> None:
         assert subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
-@pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize("option", [["--profile", "nobody"], ["--profile=nobody"]])
-def test_options_for_every_command_may_stand_anywhere(
-    call_gateway: Call, place: int, option: list[str]
-) -> None:
-    """Before a group, between it and its command, and after the command."""
-    words = ["wallet", "orders"]
-    words[place:place] = option
-
-    assert "there is no profile 'nobody'" in call_gateway(*words).err
-
-
 def test_manual_lists_every_status() -> None:
-    """The table has those that the code has, and 0."""
     listed = {int(status) for status in re.findall(r"^\| (\d+) \|", MANUAL, re.MULTILINE)}
 
     assert listed == {*Status, 0}
 
 
 def test_manual_lists_every_command() -> None:
-    """A new command is written down, and no other is."""
     table = MANUAL.partition("## Which gateway")[0]
     listed = {
         " ".join(re.findall(r"[a-z]+", words)) for words in re.findall(r"`gateway ([a-z ]+)", table)

@@ -63,7 +63,6 @@ NO_DAYS = (
     ],
 )
 def test_what_is_wrong_is_refused(parse: Parse, text: str | list[str], words: str) -> None:
-    """The message shows how it is written."""
     with pytest.raises(typer.BadParameter) as caught:
         parse(text)
 
@@ -92,7 +91,6 @@ def test_day_is_read(text: str, day: date) -> None:
 
 @given(st.dates())
 def test_every_date_is_read_as_it_is_written(day: date) -> None:
-    """ISO 8601 goes both ways."""
     assert day_of(day.isoformat(), TODAY) == day
 
 

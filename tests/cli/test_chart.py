@@ -28,7 +28,6 @@ def colours_of(png: bytes) -> set[str]:
 def test_picture_has_a_line_for_each_currency(
     rates: dict[str, list[str | None]], lines: int
 ) -> None:
-    """Each is drawn in a colour of its own, and one without rates is not."""
     assert colours_of(draw_chart(series_of(rates))) >= set(COLOURS[:lines])
     assert COLOURS[lines] not in colours_of(draw_chart(series_of(rates)))
 
@@ -63,7 +62,6 @@ def test_labels_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_legend_counts_the_grey_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those in colour are named beside their ends; without grey lines there is no legend."""
     shown: list[list[str]] = []
     monkeypatch.setattr(Axes, "legend", lambda _, __, texts, **___: shown.append(texts))
     series = series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["1", "1.5"]})

@@ -43,7 +43,6 @@ def arguments_of(line: str) -> list[str]:
 def test_example_works(
     call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    """It ends well at a gateway in which what it names is there."""
     arguments = arguments_of(line)
     if "<" in line:
         given = Path(line.split(" < ")[1]).read_bytes()

@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from gateway_sdk.cli.output import (
     Form,
-    KeyValue,
     Table,
     describe_moment,
     format_span,
@@ -22,7 +21,6 @@ from gateway_sdk.cli.output import (
     to_cell,
     to_csv,
     to_json,
-    to_lines,
     to_terminal,
 )
 from gateway_sdk.cli.process import CommandError, OutputError, printable
@@ -31,41 +29,26 @@ PATH = "/folder" * 20
 
 
 @pytest.mark.posix  # rich makes a console of Windows one narrower
-@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("80", 80), ("300", 110)])
+@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("300", 300)])
 def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
-    """A terminal is used as wide as it is, but for very narrow and very wide ones."""
     monkeypatch.setenv("COLUMNS", columns)
 
     assert make_console().width == used
 
 
-@pytest.mark.parametrize(
-    ("facts", "lines"),
-    [
-        # What does not fit into a line goes on below where it began, and words stay whole: a path
-        # that is longer than any line can be copied as it stands.
-        (
-            [("Failed", "AED AFN ALL AMD AOA ARS AUD AWG"), ("", PATH), ("Took", "1 s")],
-            [
-                "Failed     AED AFN ALL AMD AOA ARS AUD",
-                "           AWG",
-                f"           {PATH}",
-                "Took       1 s",
-            ],
-        ),
-        ([("Client", " "), ("Took", "1 s")], ["Client     ", "Took       1 s"]),
-    ],
-)
 def test_facts_are_indented_under_themselves(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    facts: list[KeyValue],
-    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Words stay whole: a path that is longer than any line can be copied as it stands."""
     monkeypatch.setenv("COLUMNS", "40")
-    print_key_values(facts)
+    print_key_values([("Failed", "AED AFN ALL AMD AOA ARS AUD AWG"), ("", PATH), ("Client", " ")])
 
-    assert capsys.readouterr().out.splitlines() == lines
+    assert capsys.readouterr().out.splitlines() == [
+        "Failed     AED AFN ALL AMD AOA ARS AUD",
+        "           AWG",
+        f"           {PATH}",
+        "Client     ",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +65,6 @@ def test_facts_are_indented_under_themselves(
     ],
 )
 def test_span_is_in_the_unit_that_is_large_enough(seconds: float, written: str) -> None:
-    """From two of a unit on, that unit counts, without fractions."""
     assert format_span(seconds) == written
 
 
@@ -97,7 +79,6 @@ NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
     ],
 )
 def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
-    """A moment is a date for the record and a distance for the reader."""
     assert describe_moment(moment, NOON) == written
 
 
@@ -125,7 +106,6 @@ def test_json_is_exactly_the_value(value: Any) -> None:
     ],
 )
 def test_json_is_readable_and_harmless(value: Any, text: str) -> None:
-    """Letters stay letters, and what steers a terminal is escaped."""
     assert to_json(value, indent=None) == text
 
 
@@ -158,7 +138,6 @@ def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
     ],
 )
 def test_what_would_steer_a_terminal_is_escaped(text: str, shown: str) -> None:
-    """Letters of all scripts stay; what cannot be seen becomes escapes."""
     assert printable(text) == shown
 
 
@@ -264,17 +243,7 @@ def draw(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[st
     return [line.rstrip() for line in to_terminal(table, make_console())[0].splitlines()]
 
 
-def test_lines_have_a_header_and_tabs() -> None:
-    """Each row is one line, and a tab or line break inside of a cell shows as an escape."""
-    assert to_lines(ORDERS) == (
-        "orderId\tnote\tquantity\tcreatedAt\n"
-        "order-1\t\t1.50\t2026-09-22T21:05:37.000Z\n"
-        "order-2\ttab\\tand\\nline\t12\t2026-09-22T21:05:37.000Z\n"
-    )
-
-
 def test_csv_is_that_of_rfc_4180() -> None:
-    """Lines end in CRLF, and quotes keep commas, quotes and line breaks in their cell."""
     rows = [['say "hi", you', "two\r\nlines"], ["", "1"]]
 
     text = to_csv(Table(("a", "b"), rows))
@@ -284,7 +253,6 @@ def test_csv_is_that_of_rfc_4180() -> None:
 
 
 def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers have their points one below another, the rest is to the left."""
     assert draw(ORDERS, 80, monkeypatch) == [
         "orderId  note            quantity  createdAt",
         "─" * 59,

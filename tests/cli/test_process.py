@@ -72,13 +72,11 @@ def test_reader_that_leaves_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_other_failures_are_not_taken_for_it() -> None:
-    """A file that is not there has nothing to do with standard output."""
     with pytest.raises(FileNotFoundError), whole_output():
         raise FileNotFoundError(errno.ENOENT, "no such file")
 
 
 def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gateway: Call) -> None:
-    """Closed by whoever started the command, it is missed in one line."""
     monkeypatch.setattr(sys, "stdout", None)
 
     ended = call_gateway("countries", "austria", "--sandbox")
@@ -97,7 +95,6 @@ def test_every_command_tells_of_a_full_disk(
     arguments: list[str],
     debug: list[str],
 ) -> None:
-    """One line says it, and status 1, even for the help."""
     with FULL.open("w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stdout", full)
         ended = call_gateway(*debug, *arguments)
@@ -108,7 +105,6 @@ def test_every_command_tells_of_a_full_disk(
 
 @pytest.mark.posix
 def test_head_leaves_no_trace() -> None:
-    """Piped into what reads one line only, a command says nothing and leaves no traceback."""
     command = f"{sys.executable} -m gateway_sdk.cli --sandbox countries | head -n 1"
 
     ended = subprocess.run(command, shell=True, capture_output=True, check=False, text=True)  # noqa: S602 - a pipe
@@ -120,21 +116,16 @@ def test_head_leaves_no_trace() -> None:
 @pytest.mark.parametrize(
     ("module", "extra", "arguments"),
     [
-        ("pyarrow", "parquet", ["rates", "EUR", "USD", "--parquet", "x"]),
         ("typer", "cli", ["--help"]),
-        ("rich", "cli", ["sandbox"]),
         ("starlette", "sandbox", ["sandbox", "--port", "0"]),
         ("uvicorn", "sandbox", ["sandbox", "--port", "0"]),
         ("babel", "sandbox", ["demo"]),
-        ("matplotlib", "plot", ["demo"]),
-        ("matplotlib", "plot", ["rates", "EUR", "USD", "--png", "x.png"]),
         ("starlette", "sandbox", ["countries", "--sandbox"]),
         ("simplejson", "cli", ["countries"]),
         ("psycopg", "fleet", ["fleet", "status", "a", "b"]),
     ],
 )
 def test_missing_extra_is_named(module: str, extra: str, arguments: list[str]) -> None:
-    """Without an extra the command says in one line how to get it, and nothing is started."""
     program = f"""
 import sys
 class Lacking:
@@ -153,11 +144,30 @@ main()
 
     assert ended.returncode == 2
     assert ended.stdout == ""
-    alone = extra in ("parquet", "fleet")
-    by_demo = "" if alone else " ([demo] for every command but those of a fleet)"
     what = "gateway_sdk.fleet" if extra == "fleet" else "this"
-    advice = f"pip install 'gateway-sdk[{extra}]'{by_demo}"
+    advice = f"pip install 'gateway-sdk[{extra}]'"
     assert ended.stderr == f"gateway: {what} needs the extra [{extra}]: {advice}\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "advice", "arguments"),
+    [
+        ("pyarrow", "pip install 'gateway-sdk[parquet]'", "rates EUR USD --parquet x"),
+        ("pyarrow", "pip install 'gateway-sdk[parquet]'", "bulk export x.db x.parquet"),
+        ("matplotlib", "pip install 'gateway-sdk[plot]'", "demo"),
+        ("matplotlib", "pip install 'gateway-sdk[plot]'", "rates A B --png x.png"),
+    ],
+)
+def test_extra_of_a_file_is_looked_for_first(
+    call_gateway: Call, monkeypatch: pytest.MonkeyPatch, module: str, advice: str, arguments: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    ended = call_gateway(*arguments.split())
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("gateway: this needs the extra [")
+    assert ended.err.endswith(f"]: {advice}\n")
 
 
 @pytest.mark.parametrize(
@@ -170,12 +180,10 @@ main()
     ],
 )
 def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | None) -> None:
-    """Only the modules that an extra brings are cured by one."""
     assert how_to_install(module) == advice
 
 
 def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that was started without one can still end."""
     monkeypatch.setattr(sys, "stdout", None)
 
     with whole_output():
@@ -192,7 +200,6 @@ def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPat
 @pytest.mark.posix
 @pytest.mark.parametrize("module", sum(EXTRAS.values(), ()))
 def test_modules_of_extras_exist(module: str) -> None:
-    """The table of extras names modules that there are."""
     require(module)
     with pytest.raises(ModuleNotFoundError, match=f"{module}_x"):
         require(f"{module}_x")

@@ -28,7 +28,6 @@ def series(rate: Any) -> dict[str, Any]:
 
 
 def test_common_shape_is_read() -> None:
-    """Days ascend; currencies come as asked for, then what else was sent."""
     series = read_series(REPLY, "EUR", ["GBP", "USD", "SEK"])
 
     assert series is not None
@@ -107,7 +106,6 @@ def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_curve_has_its_scale_and_its_days() -> None:
-    """The heading tells the change, the side the highest and lowest rate, the foot the days."""
     drawn = draw_curves(series_of({"USD": ["1.10", "1.30", "1.21"]})).splitlines()
 
     assert drawn[0] == "EUR in USD: 1.10 to 1.21, +10.0 %"
@@ -119,7 +117,6 @@ def test_curve_has_its_scale_and_its_days() -> None:
 
 @pytest.mark.posix  # rich makes a console of Windows one narrower
 def test_long_series_is_averaged_to_the_width() -> None:
-    """Ten years fit, from their first day to their last."""
     rates = [str(1 + number % 700) for number in range(3650)]
 
     drawn = draw_curves(series_of({"USD": list(rates)})).splitlines()
@@ -168,7 +165,6 @@ def test_each_currency_has_a_heading_and_a_curve(rates: list[str | None], headin
 
 
 def test_a_week_without_rates_takes_its_room() -> None:
-    """The days stand where they are in time, and not one beside the next."""
     rates: list[str | None] = ["1", *[None] * 9, "2"]
 
     lowest = draw_curves(series_of({"USD": rates})).splitlines()[6]

@@ -15,7 +15,6 @@ UNSURE = "Check before you repeat it: it may have been done already."
 
 
 def test_debugging_shows_where_a_command_gave_up(call_gateway: Call) -> None:
-    """With --debug, behind the command too, its error goes up as it is."""
     with pytest.raises(CommandError, match="GATEWAY_BASE_URL is not set"):
         call_gateway("countries", "--debug")
     with pytest.raises(CommandError, match="there is no folder none"):
@@ -72,7 +71,6 @@ def test_gateway_and_tenant_may_be_options(
     ],
 )
 def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, status: int) -> None:
-    """The first line is what went wrong, the second what to do about it."""
     failure = explain(error)
 
     first, second = str(failure).splitlines()
@@ -112,7 +110,6 @@ READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatabi
 def test_status_after_a_call_says_what_became_of_it(
     repeatability: Repeatability, outcome: Outcome, status: int, next_step: str
 ) -> None:
-    """A script reads from the status alone whether something may have happened."""
     attempt = Attempt(outcome=outcome, status=None, error="Error", elapsed=1.0)
     error = errors.DeadlineExceededError("too slow").of_call("call", repeatability, (attempt,))
 
@@ -133,7 +130,6 @@ def test_status_after_a_call_says_what_became_of_it(
     ],
 )
 def test_authorization_server_is_quoted(code: str, description: str, first: str) -> None:
-    """Its description is shown if it has one, else a code that the text does not name."""
     error = errors.AuthorizationDeniedError(
         "refused (access_denied)", code=code, description=description
     )
@@ -173,15 +169,18 @@ def test_gateway_is_quoted_without_secrets(
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "revise_customer"])
-def test_gateway_is_quoted_on_people_only_if_asked_for(operation: str) -> None:
+def test_gateway_is_quoted_on_people_only_if_asked_for(
+    monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
     """It may repeat a name or a password that it does not like; a log must not hold that."""
     error = error_of("password 'canary' is too short", operation)
 
     assert quote(error) == " (--debug shows its words)"
     assert quote(error, personal=True) == ": “password 'canary' is too short”"
     assert quote(error_of("", operation)) == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert quote(error) == ": “password 'canary' is too short”"
 
 
 def test_error_without_a_payload_has_no_words() -> None:
-    """A proxy's page is not quoted."""
     assert quote(errors.ServerError("502", status=502)) == ""

@@ -6,6 +6,7 @@
 - `file NAME CONTENT` is a file in the folder of the command;
 - `env NAME=TEXT` is a variable, where an empty one counts as missing;
 - `profiles TEXT` is the file of the profiles;
+- `record TEXT` is the file of the token of a login, broken; the variables of a login are set, too;
 - `token LIFE AGE`, in seconds, is the token of a login, which is stored; LIFE may be `unknown`.
   Then the variables of a login are set, too;
 - `fault TEXT` is a fault of the gateway, as in `gateway sandbox --fault`;
@@ -36,15 +37,10 @@ from starlette.responses import Response
 
 from gateway_sdk.cli.config import profiles_path
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Fault, Sandbox, Visitor
-from tests.cli.logins import Tab, keep
+from tests.cli.logins import Tab, keep, record_path
 from tests.cli.support import Ended
 
 MISUSED = 2
-LOGIN = {
-    "GATEWAY_ACCESS_TOKEN": "",
-    "GATEWAY_AUTH_URL": "https://login.test/",
-    "GATEWAY_CLIENT_ID": SANDBOX_CLIENT_ID,
-}
 TABLE = Path(__file__).with_name("table.txt")
 
 # Charts and Parquet need NumPy, for which wine lacks functions.
@@ -108,7 +104,7 @@ def _case(name: str, lines: list[str]) -> Case:
                 case.variables[variable] = _bytes(value).decode()
             case "fault":
                 case.faults.append(text)
-            case "token" | "reply" | "browser" | "profiles" | "<":
+            case "token" | "record" | "reply" | "browser" | "profiles" | "<":
                 case.given[mark] = text
             case "=":
                 case.steps[-1].received = text.split()
@@ -134,6 +130,27 @@ def _matches(lines: list[str], text: str) -> bool:
     return bool(re.fullmatch("".join(patterns), text))
 
 
+def _give(mark: str, text: str, served: Sandbox, tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _, rest = text.partition(" ")
+    match mark:
+        case "token":
+            keep(life=None if first == "unknown" else float(first), age=float(rest))
+        case "record":
+            keep()
+            record_path().write_text(text)
+        case "reply":
+            reply = Response(_bytes(rest), media_type=first)
+            served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
+        case "profiles":
+            profiles_path().parent.mkdir(parents=True)
+            profiles_path().write_bytes(_bytes(text))
+        case "browser":
+            how: Any = dict(word.split("=") for word in text.split())
+            tab.visitor = Visitor(**how)
+        case _:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_bytes(text))))
+
+
 @pytest.fixture
 def give(
     served: Sandbox, tab: Tab, gateway_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -148,28 +165,16 @@ def give(
             Path(name).write_bytes(content)
         for fault in case.faults:
             served.faults.add(fault)
-        address = (
-            {"GATEWAY_AUTH_URL": gateway_url + AUTHORIZE_PATH} if "browser" in case.given else {}
-        )
-        login = {**LOGIN, **address} if {"browser", "token"} & {*case.given} else {}
-        for name, value in {**login, **case.variables}.items():
+        login = {
+            "GATEWAY_ACCESS_TOKEN": "",
+            "GATEWAY_AUTH_URL": gateway_url + AUTHORIZE_PATH,
+            "GATEWAY_CLIENT_ID": SANDBOX_CLIENT_ID,
+        }
+        has_login = {"browser", "record", "token"} & {*case.given}
+        for name, value in {**(login if has_login else {}), **case.variables}.items():
             monkeypatch.setenv(name, value)
         for mark, text in case.given.items():
-            first, _, rest = text.partition(" ")
-            match mark:
-                case "token":
-                    keep(life=None if first == "unknown" else float(first), age=float(rest))
-                case "reply":
-                    reply = Response(_bytes(rest), media_type=first)
-                    served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
-                case "profiles":
-                    profiles_path().parent.mkdir(parents=True)
-                    profiles_path().write_bytes(_bytes(text))
-                case "browser":
-                    how: Any = dict(word.split("=") for word in text.split())
-                    tab.visitor = Visitor(**how)
-                case _:
-                    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_bytes(text))))
+            _give(mark, text, served, tab, monkeypatch)
         return folder
 
     return make

@@ -1,5 +1,6 @@
 """A gateway that counts what it does, and jobs and items for it."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -9,7 +10,7 @@ import httpx
 import psycopg
 
 from gateway_sdk import GatewaySession
-from gateway_sdk.fleet import Job
+from gateway_sdk.fleet import Job, Worker
 
 Answer = Callable[[Any], Awaitable[httpx.Response | None]]
 
@@ -60,10 +61,45 @@ def number_of(body: Any) -> int:
     return int(name[1:])
 
 
+def refusing(statuses: dict[int, int]) -> Answer:
+    """Make what answers items with a status, by their numbers."""
+
+    async def answer(body: Any) -> httpx.Response | None:
+        status = statuses.get(number_of(body))
+        return None if status is None else httpx.Response(status)
+
+    return answer
+
+
 async def either(gateway: GatewaySession, item: dict[str, Any]) -> Any:
     if "person" in item:
         return await gateway.customer.create_customer(item)
     return await gateway.currency.exchange_rate_series(**item)
+
+
+class Holding:
+    """Holds the requests of some items back until they may go on."""
+
+    def __init__(self, gateway: CountingGateway, *numbers: int) -> None:
+        self.began: dict[int, asyncio.Event] = {number: asyncio.Event() for number in numbers}
+        self.go_on = asyncio.Event()
+        gateway.answer = self.answer
+
+    async def start(self, worker: Worker) -> asyncio.Task[bool]:
+        """Give the first chunk to a worker, and wait until its requests are held."""
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await self.wait()
+        return running
+
+    async def answer(self, body: Any) -> None:
+        number = number_of(body)
+        if number in self.began:
+            self.began[number].set()
+            await self.go_on.wait()
+
+    async def wait(self) -> None:
+        for event in self.began.values():
+            await event.wait()
 
 
 def job(gateway: CountingGateway, dsn: str, **settings: Any) -> Job:

@@ -25,7 +25,16 @@ from gateway_sdk.fleet._database import VERSION
 from gateway_sdk.fleet._plans import write_plan_results
 from gateway_sdk.fleet._queue import Queue
 from tests.fleet import gateways
-from tests.fleet.gateways import CountingGateway, change, customer, number_of, rows_of, series
+from tests.fleet.gateways import (
+    CountingGateway,
+    Holding,
+    change,
+    customer,
+    number_of,
+    refusing,
+    rows_of,
+    series,
+)
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 from tests.support.secrecy import CANARY
 
@@ -229,17 +238,10 @@ async def test_rates_are_exact(job: Job, gateway: CountingGateway, tmp_path: Pat
     assert len(rates) == 3
 
 
-async def test_failures_are_listed_and_done_again(
-    job: Job, gateway: CountingGateway, postgres: PostgresServer, dsn: str
-) -> None:
+async def test_failures_are_listed_and_done_again(job: Job, gateway: CountingGateway) -> None:
     """By default those that may pass; what is unknown stays."""
     wrong = {1: 404, 4: 403}
-
-    async def answer(body: Any) -> httpx.Response | None:
-        status = wrong.get(number_of(body))
-        return None if status is None else httpx.Response(status)
-
-    gateway.answer = answer
+    gateway.answer = refusing(wrong)
     await job.plan("p", map(series, range(6)), chunk=2)
     await do_all(job, "p")
 
@@ -261,9 +263,7 @@ async def test_failures_are_listed_and_done_again(
     assert (await job.status("p")).done == 6
 
 
-async def test_a_plan_is_deleted_with_all_that_is_of_it(
-    job: Job, postgres: PostgresServer, dsn: str
-) -> None:
+async def test_a_plan_is_deleted_with_all_that_is_of_it(job: Job, dsn: str) -> None:
     await job.plan("p", map(series, range(6)), chunk=2)
     await do_all(job, "p")
     await job.delete("p")
@@ -295,22 +295,15 @@ async def test_a_plan_that_is_not_there_is_named(job: Job, use: Callable[[Job], 
 async def test_nothing_of_a_plan_is_changed_while_a_worker_has_it(
     job: Job, gateway: CountingGateway
 ) -> None:
-    began, go_on = asyncio.Event(), asyncio.Event()
-
-    async def answer(_: Any) -> None:
-        began.set()
-        await go_on.wait()
-
-    gateway.answer = answer
+    held = Holding(gateway, 1)
     await job.plan("p", [series(1)])
     async with job.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await began.wait()
+        running = await held.start(worker)
         for use in (job.delete, job.retry):
             with pytest.raises(JournalError, match="a worker has a chunk of 'p' now"):
                 await use("p")
         assert (await job.status("p")).working == 1
-        go_on.set()
+        held.go_on.set()
         assert await running
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import httpx
@@ -21,9 +21,11 @@ from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
+    Holding,
     change,
     customer,
     number_of,
+    refusing,
     rows_of,
     series,
 )
@@ -39,36 +41,12 @@ async def states(dsn: str) -> States:
     return dict(await rows_of(dsn, "select n, state from gateway_fleet.result order by n"))
 
 
-class Holding:
-    """Holds the requests of some items back until they may go on."""
-
-    def __init__(self, gateway: CountingGateway, *numbers: int) -> None:
-        self.began: dict[int, asyncio.Event] = {number: asyncio.Event() for number in numbers}
-        self.go_on = asyncio.Event()
-        gateway.answer = self.answer
-
-    async def answer(self, body: Any) -> None:
-        number = number_of(body)
-        if number in self.began:
-            self.began[number].set()
-            await self.go_on.wait()
-
-    async def wait(self) -> None:
-        for event in self.began.values():
-            await event.wait()
-
-
 async def test_the_queue_delivers_each_chunk_once(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
     """Until the worker is told to stop; a plan that comes meanwhile is done too."""
-    last = asyncio.Event()
-
-    async def answer(body: Any) -> None:
-        if number_of(body) == 19:
-            last.set()
-
-    gateway.answer = answer
+    last = Holding(gateway, 19)
+    last.go_on.set()
     await job.plan("first", map(series, range(10)), chunk=3)
     async with job.worker() as worker:
         running = asyncio.create_task(worker.run())
@@ -106,8 +84,7 @@ async def test_a_chunk_belongs_to_one_delivery_at_a_time(
     held = Holding(gateway, 0)
     await job.plan("p", [series(0)])
     async with job.worker() as first, job.worker() as second:
-        running = asyncio.create_task(first.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(first)
         assert not await second.run_chunk("p", 0)
         assert (await job.status("p")).workers == 2
         held.go_on.set()
@@ -191,8 +168,7 @@ async def test_who_was_overtaken_sends_nothing_more_that_is_sent_once(
     one_by_one = gateways.job(gateway, dsn, concurrency=1)
     await one_by_one.plan("p", [series(0), customer(1)])
     async with one_by_one.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
         await overtake(dsn)
         held.go_on.set()
         assert not await running
@@ -210,8 +186,7 @@ async def test_who_was_overtaken_still_tells_how_its_call_ended(
     held = Holding(gateway, 0)
     await job.plan("p", [customer(0)])
     async with job.worker() as old, job.worker() as new:
-        running = asyncio.create_task(old.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(old)
         await change(dsn, "update gateway_fleet.chunk set lease = now()")
         assert await new.run_chunk("p", 0)
         assert await states(dsn) == {0: "unknown"}
@@ -231,8 +206,7 @@ async def test_the_heart_sees_that_a_chunk_was_lost(
     one_by_one = gateways.job(gateway, dsn, concurrency=1)
     await one_by_one.plan("p", map(series, range(5)))
     async with one_by_one.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
         await worker._beat()
         await overtake(dsn)
         await worker._beat()
@@ -249,8 +223,7 @@ async def test_a_worker_that_stops_keeps_what_is_finished(
     two = gateways.job(gateway, dsn, concurrency=2)
     await two.plan("p", map(series, range(50)))
     async with two.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
         worker.stop()
         for _ in range(50):  # turns of the event loop, in which it notices
             await asyncio.sleep(0)
@@ -272,8 +245,7 @@ async def test_calls_that_do_not_end_are_cut_after_the_grace_time(
     short = gateways.job(gateway, dsn, grace=0.05)
     await short.plan("p", [series(0), customer(1)])
     async with short.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
         worker.stop()
         assert not await running
 
@@ -283,17 +255,20 @@ async def test_calls_that_do_not_end_are_cut_after_the_grace_time(
 async def test_a_chunk_that_is_cancelled_is_given_back(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
+    """Calls that it leaves in flight end later: nothing waits to be stored then."""
     held = Holding(gateway, 0)
-    await job.plan("p", map(series, range(2)))
+    await job.plan("p", [series(0)])
     async with job.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
+        (delivery,) = worker._deliveries
         running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+        await asyncio.wait([running])
         assert running.cancelled()
         assert (await job.status("p")).working == 0
         held.go_on.set()
+    assert delivery._rows == []
+    assert delivery._timer is None
+    assert await states(dsn) == {}
 
 
 async def test_a_chunk_that_is_cancelled_while_it_is_given_back_is_given_back(
@@ -317,6 +292,7 @@ async def test_a_chunk_that_is_cancelled_while_it_is_given_back_is_given_back(
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await running
+        assert not worker._deliveries
     assert (await job.status("p")).is_complete
 
 
@@ -403,10 +379,7 @@ async def test_a_login_is_waited_for_by_all_workers(
 async def test_an_item_that_always_fails_does_not_hold_up_the_others(
     job: Job, gateway: CountingGateway
 ) -> None:
-    async def answer(body: Any) -> httpx.Response | None:
-        return httpx.Response(500) if number_of(body) == 3 else None
-
-    gateway.answer = answer
+    gateway.answer = refusing({3: 500})
     await job.plan("p", map(series, range(10)))
     async with job.worker() as worker:
         assert await worker.run_chunk("p", 0)
@@ -416,14 +389,10 @@ async def test_an_item_that_always_fails_does_not_hold_up_the_others(
 
 
 async def test_a_refused_token_that_cannot_be_renewed_ends_the_worker(
-    job: Job, gateway: CountingGateway, dsn: str
+    job: Job, gateway: CountingGateway
 ) -> None:
     """Whichever queue delivered the chunk; the chunk is given back."""
-
-    async def answer(_: Any) -> httpx.Response:
-        return httpx.Response(401)
-
-    gateway.answer = answer
+    gateway.answer = refusing(dict.fromkeys(range(10), 401))
     await job.plan("p", map(series, range(10)), chunk=5)
     with pytest.raises(UnauthorizedError):
         async with job.worker() as worker:
@@ -455,30 +424,11 @@ async def test_tables_that_are_gone_end_the_worker(
     held = Holding(gateway, 0)
     await job.plan("p", [series(0)])
     async with job.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
         await change(dsn, "drop schema gateway_fleet cascade")
         held.go_on.set()
         with pytest.raises(JournalError, match=r"cannot be used \(UndefinedTable\)"):
             await running
-
-
-async def test_a_chunk_that_was_lost_keeps_no_result_of_its_late_calls(
-    job: Job, gateway: CountingGateway, dsn: str
-) -> None:
-    """A cancelled chunk leaves calls in flight; nothing waits to be stored when they end."""
-    held = Holding(gateway, 0)
-    await job.plan("p", [series(0)])
-    async with job.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
-        (delivery,) = worker._deliveries
-        running.cancel()
-        await asyncio.wait([running])
-        held.go_on.set()
-    assert delivery._rows == []
-    assert delivery._timer is None
-    assert await states(dsn) == {}
 
 
 async def test_a_suspected_chunk_is_run_alone_item_by_item(
@@ -547,8 +497,7 @@ async def test_a_suspected_chunk_is_given_back_when_its_worker_stops(
     await job.plan("p", map(series, range(4)))
     await change(dsn, "update gateway_fleet.chunk set starts = 3")
     async with job.worker() as worker:
-        running = asyncio.create_task(worker.run_chunk("p", 0))
-        await held.wait()
+        running = await held.start(worker)
         worker.stop()
         held.go_on.set()
         assert not await running
@@ -564,8 +513,9 @@ async def test_a_database_that_is_away_is_waited_for(
     await job.plan("p", map(series, range(6)))
     with caplog.at_level(logging.WARNING, "gateway_sdk.fleet"):
         async with job.worker() as worker:
-            running = asyncio.create_task(worker.run_chunk("p", 0))
-            await held.wait()
+            running = await held.start(worker)
+            for pool in (worker._database._pool, worker._database._quick):
+                pool.timeout = 0.2  # seconds of each look
             postgres.kill()
             held.go_on.set()
             for _ in range(2):  # its connection is lost, and there is no other
@@ -603,18 +553,18 @@ async def test_a_cancellation_that_the_pool_drops_is_not_lost(
     assert running.cancelled()
 
 
+@pytest.mark.parametrize(
+    "lost", ["delete from procrastinate_jobs", "update procrastinate_jobs set status = 'doing'"]
+)
 async def test_a_chunk_that_the_queue_has_lost_is_delivered(
-    job: Job, gateway: CountingGateway, dsn: str
+    job: Job, gateway: CountingGateway, dsn: str, lost: LiteralString
 ) -> None:
+    """Also one whose job the queue takes for one under way, with nobody at it."""
     swift = gateways.job(gateway, dsn, lease=0.6)
-    last = asyncio.Event()
-
-    async def answer(_: Any) -> None:
-        last.set()
-
-    gateway.answer = answer
+    last = Holding(gateway, 1)
+    last.go_on.set()
     await swift.plan("p", [series(1)])
-    await change(dsn, "delete from procrastinate_jobs")
+    await change(dsn, lost)
     async with swift.worker() as worker:
         running = asyncio.create_task(worker.run())
         await last.wait()
@@ -627,7 +577,8 @@ async def test_a_worker_of_the_queue_that_ends_is_started_again(
     job: Job, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    last, ends = asyncio.Event(), [ArithmeticError(), None]
+    last, ends = Holding(gateway, 1), [ArithmeticError(), None]
+    last.go_on.set()
     work = Queue._work
 
     async def ending(self: Queue, app: Any, chunks: int) -> None:
@@ -635,10 +586,6 @@ async def test_a_worker_of_the_queue_that_ends_is_started_again(
             raise error
         await work(self, app, chunks)
 
-    async def answer(_: Any) -> None:
-        last.set()
-
-    gateway.answer = answer
     monkeypatch.setattr(Queue, "_work", ending)
     await job.plan("p", [series(1)])
     async with job.worker() as worker:
@@ -654,13 +601,8 @@ async def test_a_restarted_database_ends_no_worker(
     job: Job, gateway: CountingGateway, dsn: str, postgres: PostgresServer
 ) -> None:
     """The queue's own worker ends then, and is started again."""
-    last = asyncio.Event()
-
-    async def answer(body: Any) -> None:
-        if number_of(body) == 1:
-            last.set()
-
-    gateway.answer = answer
+    last = Holding(gateway, 1)
+    last.go_on.set()
     swift = gateways.job(gateway, dsn, lease=1.2)
     async with swift.worker() as worker:
         running = asyncio.create_task(worker.run())
@@ -755,19 +697,13 @@ async def test_the_database_grants_no_more_than_rate_and_burst(job: Job, dsn: st
     assert waits[-1] == pytest.approx(1.0, abs=0.5)  # 15 permits, 5 of them at once
 
 
-@pytest.mark.parametrize("wrong", ["another host", "another job"])
 async def test_a_sign_of_life_is_of_a_job_and_a_machine(
-    job: Job, gateway: CountingGateway, dsn: str, wrong: str
+    job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    seen = asyncio.Event()
-    beat: Callable[..., Any] = Worker._beat
-
+    host = socket.gethostname()
     async with job.worker() as worker:
-        await beat(worker)
-        seen.set()
-        host = socket.gethostname()
+        await worker._beat()
         assert await job.is_alive(host)
-        other = gateways.job(gateway, dsn, version="2")
-        asked = other.is_alive(host) if wrong == "another job" else job.is_alive("elsewhere")
-        assert not await asked
+        assert not await job.is_alive("elsewhere")
+        assert not await gateways.job(gateway, dsn, version="2").is_alive(host)
     assert not await job.is_alive(host)

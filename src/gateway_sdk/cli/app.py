@@ -54,6 +54,7 @@ PLACES: Final = {
     **dict.fromkeys(("countries", "customer", "wallet", "aml", "kyc"), "operations"),
     **dict.fromkeys(COMMANDS["Access token"], "login"),
     "bulk": "rates",
+    "demo": "sandbox",
 }
 """The modules of commands that have not their name."""
 

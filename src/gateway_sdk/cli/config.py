@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -22,10 +23,10 @@ from gateway_sdk._settings import (
     with_access_token,
     with_environment,
 )
-from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
-from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
+from gateway_sdk._url import origin_of_text, parse_base_url
+from gateway_sdk.auth import PrivateFileStore, TokenStore
 from gateway_sdk.cli.arguments import GIVEN
-from gateway_sdk.cli.files import make_folder, refuse, write_file
+from gateway_sdk.cli.files import cannot_write, make_folder, refuse
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
 from gateway_sdk.errors import ConfigurationError, MissingExtraError
@@ -84,10 +85,9 @@ class Settings:
         store = self.store()
         if isinstance(store, PrivateFileStore):
             return str(store.path)
-        if isinstance(store, KeyringStore):
-            return "the keyring of this system"
-        parts = urlsplit(self.values.get("token_store", ""))
-        return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path or 'localhost'}"
+        parts = urlsplit(self.values["token_store"])
+        place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return f"{parts.scheme}://{place}" if parts.scheme else place
 
     def facts(self) -> Iterator[KeyValue]:
         for name, key in SHOWN.items():
@@ -125,13 +125,10 @@ class Settings:
             if isinstance(error, MissingExtraError):
                 raise
             name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-            source, address = self.sources.get(name, name), self.values.get(name, "")
+            source = self.sources.get(name, name)
             advice = "`gateway status` shows the settings in force, with their sources."
             if name in OF_A_LOGIN:
                 source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
-            elif name.endswith("_url") and address and not any(it in address for it in ("//", "@")):
-                scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
-                advice = f"Write {scheme}://{printable(address)}"
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 
@@ -211,4 +208,10 @@ def remove_profile(name: str) -> None:
 def write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
     path = profiles_path()
     make_folder(path.parent)
-    write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), private=True)
+    try:
+        # It is private.
+        with NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(profiles, file, indent=2, ensure_ascii=False)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise cannot_write(path, error) from None

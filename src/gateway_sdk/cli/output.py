@@ -23,7 +23,6 @@ from rich.text import Text
 from gateway_sdk.cli.process import CommandError, OutputError, Status, printable, say, write_out
 
 FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
-MOST_COLUMNS: Final = 110  # longer lines are hard to read
 KEY_COLUMNS: Final = 11
 
 KeyValue = tuple[str, str]
@@ -31,14 +30,9 @@ Show = Callable[..., None]
 """Updates a bar: how many are done, of how many, how many of them are new, and other words."""
 
 
-def make_console(
-    *,
-    fewest_columns: int = FEWEST_COLUMNS,
-    most_columns: int | None = MOST_COLUMNS,
-    stderr: bool = False,
-) -> Console:
+def make_console(*, fewest_columns: int = FEWEST_COLUMNS, stderr: bool = False) -> Console:
     console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
-    console.width = max(fewest_columns, min(console.width, most_columns or console.width))
+    console.width = max(fewest_columns, console.width)
     return console
 
 
@@ -223,7 +217,7 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
     elif sys.stdout is None or not sys.stdout.isatty():
         write_out(to_lines(table))
     else:
-        console = make_console(fewest_columns=1, most_columns=None)
+        console = make_console(fewest_columns=1)
         drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
         write_out(drawn)
         if left_out:

@@ -32,9 +32,6 @@ EXTRAS: Final = {
 """Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. A store that needs
 an extra has an error of its own."""
 
-APART: Final = frozenset({"fleet", "parquet"})
-"""The extras that [demo] does not bring."""
-
 
 class CommandError(Exception):
     """The reason why a command ends with an exit status; its message is for the user."""
@@ -46,10 +43,7 @@ class CommandError(Exception):
 
 def how_to_install(module: str | None) -> str | None:
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
-    if extra is None:
-        return None
-    advice = f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-    return advice if extra in APART else f"{advice} ([demo] for every command but those of a fleet)"
+    return extra and f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
 
 
 def require(module: str) -> None:

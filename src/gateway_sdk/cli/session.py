@@ -133,7 +133,9 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 def explain(error: GatewayError) -> CommandError:
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(f"{error.summary}{quote(error)}\n{step}".rstrip(), status_of(error))
+    return CommandError(
+        f"{printable(error.summary)}{quote(error)}\n{step}".rstrip(), status_of(error)
+    )
 
 
 def status_of(error: GatewayError) -> int:

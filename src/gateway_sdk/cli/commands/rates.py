@@ -1,6 +1,5 @@
 """The commands of exchange rates: `gateway rates`, `gateway bulk rates`, `gateway bulk export`."""
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import date
@@ -29,13 +28,12 @@ from gateway_sdk.cli.arguments import (
     switch,
 )
 from gateway_sdk.cli.files import cannot_write, check_place, to_parquet, write_file
-from gateway_sdk.cli.output import Form, choose_form, counting_bar, show, show_json
+from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.cli.series import Series, draw_curves, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
-from gateway_sdk.operations import EXCHANGE_RATE_SERIES
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
@@ -43,16 +41,26 @@ app, many = typer.Typer(rich_markup_mode=None), typer.Typer(rich_markup_mode=Non
 app.add_typer(many, name="bulk")
 
 
+def check_png(place: str) -> Path:
+    if not place.lower().endswith(".png"):
+        raise typer.BadParameter(f"{place!r} does not end in .png: write a name such as rates.png")
+    require("matplotlib")
+    return check_place(place)
+
+
+def check_parquet(place: str) -> Path:
+    require("pyarrow")
+    return check_place(place)
+
+
 def check_out(place: str) -> Path:
-    out = check_place(place)
+    out = Path(place)
     if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
         known = ", ".join(bulk.EXPORT_SUFFIXES)
         raise CommandError(
             f"{printable(str(out))} must end with one of {known}: this chooses the format"
         )
-    if out.suffix.lower() == ".parquet":
-        require("pyarrow")
-    return out
+    return check_parquet(place) if out.suffix.lower() == ".parquet" else check_place(place)
 
 
 OutFile: TypeAlias = Annotated[
@@ -63,8 +71,6 @@ OutFile: TypeAlias = Annotated[
         parser=check_out,
     ),
 ]
-
-OTHER_SHAPE: Final = "the reply has another shape than days with rates"
 
 
 @app.command()
@@ -82,11 +88,11 @@ def rates(
     plot: Annotated[bool, switch("--plot", "Draw curves in the terminal.")] = False,
     png: Annotated[
         Path | None,
-        option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_place),
+        option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_png),
     ] = None,
     parquet: Annotated[
         Path | None,
-        option("FILE", "Write a Parquet file. Needs the extra [parquet].", parser=check_place),
+        option("FILE", "Write a Parquet file. Needs the extra [parquet].", parser=check_parquet),
     ] = None,
 ) -> None:
     """Fetch the exchange rates of currencies against another, day by day.
@@ -98,16 +104,13 @@ def rates(
     [base, *others], codes = split_codes([base]), split_codes(symbols)
     if others:
         raise typer.BadParameter("give one base currency; `gateway bulk rates` takes several")
-    if png and png.suffix.lower() != ".png":
-        problem = f"{str(png)!r} does not end in .png: write a name such as rates.png"
-        raise typer.BadParameter(problem, param_hint="'--png'")
-    for file, module in ((png, "matplotlib"), (parquet, "pyarrow")):
-        if file:
-            require(module)
     reply = ask(lambda it: it.currency.exchange_rate_series(base, codes, first, last))
     series = read_series(reply, base, codes)
     if series is None:
-        _show_other_shape(reply, form, needs_series=bool(png or parquet))
+        if png or parquet or form == "plot":
+            problem = "the reply has another shape than days with rates\n--json shows it."
+            raise CommandError(problem, Status.UNCHANGED)
+        show_records(reply, form)
         return
     if not series.days:
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
@@ -118,14 +121,6 @@ def rates(
     elif form != "table" or not (png or parquet):
         show(series.table(), reply, form)
     _write_files(series, png, parquet)
-
-
-def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
-    if needs_series or form in ("csv", "plot"):
-        raise CommandError(f"{OTHER_SHAPE}\n--json shows it.", Status.UNCHANGED)
-    show_json(reply)
-    if form != "json":
-        say(f"{OTHER_SHAPE}, so it is shown as JSON: the interface leaves it open.")
 
 
 def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None:
@@ -141,10 +136,6 @@ def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None
         write_file(png, draw_chart(series))
         say(f"{printable(str(png))}: {told}")
 
-
-HOPELESS_AT_FIRST: Final = (errors.ForbiddenError, errors.RedirectError)
-"""Errors that all further calls would have too, as long as no series has arrived: then it is the
-gateway, and not one series."""
 
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
 
@@ -167,18 +158,15 @@ class Run:
         self.opened = False  # the journal
         # Until the gateway has listed its countries, it is not known.
         self.total = None if symbols is None else self._count(symbols)
-        # Series without those that the deadline cut; series in the journal; those of them that this
-        # run fetched; requests of this run, failed ones included.
-        self.failed = self.there = self.fetched = self.asked = 0
+        # Series in the journal; those of them that this run fetched; requests of this run.
+        self.there = self.fetched = self.asked = 0
+        self.failures: list[BulkResult[Query, Any]] = []  # without those that the deadline cut
         self.left_out: set[tuple[str, str]] = set()  # base and symbol
-        self._kinds: Counter[str] = Counter()
-        self._such_as: dict[str, str] = {}
-        self._refused = self._not_found = 0
 
     @property
     def done(self) -> int:
         """Series that have a result, also a failure."""
-        return self.there + self.failed
+        return self.there + len(self.failures)
 
     def _count(self, symbols: Sequence[str]) -> int:
         return len(self._parts) * sum(base != it for base in self._bases for it in symbols)
@@ -200,7 +188,7 @@ class Run:
                 outage = progress.outage
                 if outage:
                     say(f"Since {outage.since:%H:%M:%S} UTC: {explain(outage.error)}\n{WAITING}")
-            notes = [f"{self.failed} failed"] * bool(self.failed)
+            notes = [f"{len(self.failures)} failed"] * bool(self.failures)
             notes += [f"waiting since {outage.since:%H:%M:%S} UTC"] if outage else []
             draw(self.done, self.total, self.asked, *notes)
 
@@ -212,7 +200,6 @@ class Run:
                 async for result in results:
                     self.add(result)
                     look()
-                    self._raise_if_hopeless(result)
                     take(result)
 
     async def _queries(
@@ -237,52 +224,48 @@ class Run:
         error, query = result.error, result.item
         self.asked += not result.from_journal
         is_late = isinstance(error, errors.DeadlineExceededError) and self._deadline is not None
-        is_not_found = isinstance(error, errors.NotFoundError)
         if error is None:
             self.there += 1
             self.fetched += not result.from_journal
-        elif is_not_found and self._symbols is None:
+        elif isinstance(error, errors.NotFoundError) and self._symbols is None:
             self.total = (self.total or 0) - 1
             self.left_out.add((query.base, query.symbols))
         elif result.from_journal or not is_late:
-            status = getattr(error, "status", None)
-            kind = type(error).__name__ + ("" if status is None else f" {status}")
-            words = quote(error) if isinstance(error, GatewayError) else ""
-            self.failed += 1
-            self._kinds[kind] += 1
-            self._such_as.setdefault(kind, printable(f"{query.symbols} for {query.base}") + words)
-            self._refused += getattr(error, "outcome", None) is Outcome.REFUSED
-            self._not_found += is_not_found
-
-    def _raise_if_hopeless(self, result: BulkResult[Query, Any]) -> None:
-        error = result.error
-        is_hopeless = isinstance(error, HOPELESS_AT_FIRST) and not self.fetched
-        # An error that is not of the SDK is a bug, and not a failed series.
-        is_bug = not isinstance(error, GatewayError)
-        if error and not result.from_journal and (is_bug or is_hopeless):
-            raise error
+            self.failures.append(result)
 
     def complaint(self) -> CommandError | None:
         """Say what is missing and how to get it; None if nothing is."""
         late = "all" if self.total is None else self.total - self.done
+        failed = [result.error for result in self.failures]
         lines: list[str] = []
         if late:
             lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
-        if self.failed:
-            lines += [f"{self.failed} of {self.total} series failed", *self.failures()]
+        if failed:
+            lines += [f"{len(failed)} of {self.total} series failed"]
+            lines += [f"  {kind}" for kind in self.kinds()]
         if not lines:
             return None
-        again = ", and with --retry-failed what failed" if self.failed > self._not_found else ""
-        advice = f"The same command fetches what is missing{again}."
-        if not (late or again):
-            advice = "The gateway does not know them: are --base and --symbols spelt right?"
-        status = Status.REFUSED if self._refused == self.failed and not late else Status.UNCHANGED
+        again = not all(isinstance(error, errors.NotFoundError) for error in failed)
+        advice = "The gateway does not know them: are --base and --symbols spelt right?"
+        if late or again:
+            retried = ", and with --retry-failed what failed" if again else ""
+            advice = f"The same command fetches what is missing{retried}."
+        refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
+        status = Status.REFUSED if refused and not late else Status.UNCHANGED
         return CommandError("\n".join((*lines, advice)), status)
 
-    def failures(self) -> Iterator[str]:
+    def kinds(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""
-        for kind, count in self._kinds.most_common():
-            yield f"  {count} {kind}, such as {self._such_as[kind]}"
+        kinds: dict[str, list[BulkResult[Query, Any]]] = {}
+        for result in self.failures:
+            status = getattr(result.error, "status", None)
+            kind = type(result.error).__name__ + ("" if status is None else f" {status}")
+            kinds.setdefault(kind, []).append(result)
+        for kind, found in sorted(kinds.items(), key=lambda it: -len(it[1])):
+            error, query = found[0].error, found[0].item
+            words = quote(error) if isinstance(error, GatewayError) else ""
+            example = printable(f"{query.symbols} for {query.base}")
+            yield f"{len(found)} {kind}, such as {example}{words}"
 
 
 @many.command("rates")
@@ -369,7 +352,7 @@ def _fetch(run: Run, options: dict[str, Any]) -> None:
         ask(fetching, tells_waits=False, parse_float=shortest)
     except KeyboardInterrupt:
         # It may have written more than it counted.
-        there = f"at least {run.there} of {run.total or 'all'} series, {run.failed} failed"
+        there = f"at least {run.there} of {run.total or 'all'} series, {len(run.failures)} failed"
         told = f"{printable(str(options['journal']))}: {there}\nThe same command continues."
         raise KeyboardInterrupt(told) from None
     except JournalError as error:
@@ -382,12 +365,6 @@ def _fetch(run: Run, options: dict[str, Any]) -> None:
             "The same command continues.",
             Status.UNCHANGED,
         ) from error
-    except GatewayError as error:
-        if error.operation != EXCHANGE_RATE_SERIES.name:
-            raise
-        failure = explain(error)
-        then = "The run was ended. Then give the same command again."
-        raise CommandError(f"{failure}\n{then}", failure.status) from error
 
 
 @many.command()

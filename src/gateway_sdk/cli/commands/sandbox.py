@@ -1,23 +1,36 @@
-"""The command `gateway sandbox`."""
+"""The commands `gateway sandbox` and `gateway demo`, which shows the SDK at one."""
 
 import asyncio
-import errno
-from typing import Annotated, Final
+import tempfile
+import time
+from collections import Counter
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from gateway_sdk._url import is_loopback
-from gateway_sdk.cli.arguments import option
-from gateway_sdk.cli.output import make_console, print_key_values
-from gateway_sdk.cli.process import CommandError, printable, say, whole_output
+from gateway_sdk.auth import ImplicitFlow, login
+from gateway_sdk.bulk import BulkResult, export
+from gateway_sdk.cli import output
+from gateway_sdk.cli.arguments import day_of, option
+from gateway_sdk.cli.commands.rates import Run
+from gateway_sdk.cli.files import cannot_write, check_place, make_folder, write_file
+from gateway_sdk.cli.process import CommandError, Status, printable, require, say, whole_output
+from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
     SANDBOX_CLIENT_ID,
     Faults,
     Sandbox,
+    Visitor,
 )
 from gateway_sdk.sandbox._reference_data import country_list, reference_rates
+from gateway_sdk.session import GatewaySession
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -69,17 +82,14 @@ def sandbox(
         asyncio.run(Sandbox(seed=seed, faults=faults).run(host, port, on_ready=_greet, log=say))
     except OSError as error:
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
-        advice = "Give another --host or --port."
-        if error.errno == errno.EADDRINUSE:
-            problem = f"port {port} of {host} is in use"
-            advice = "Give another --port; 0 takes a free one."
+        advice = "Give another --host, or another --port; 0 takes a free one."
         raise CommandError(f"{problem}\n{advice}") from error
     # Below the terminal's ^C; nothing if there is no standard output.
     print("\nStopped.")  # noqa: T201
 
 
 def _greet(base_url: str) -> None:
-    countries, rates, console = country_list(), reference_rates(), make_console()
+    countries, rates, console = country_list(), reference_rates(), output.make_console()
     facts = [
         ("Sandbox", base_url),
         ("Token", SANDBOX_ACCESS_TOKEN),
@@ -90,7 +100,121 @@ def _greet(base_url: str) -> None:
         ("", f"{rates.days[0]} to {rates.last_day}"),
     ]
     with whole_output():  # else its error would be taken for one of the port
-        print_key_values(facts)
+        output.print_key_values(facts)
         # Not wrapped, so that each line can be copied.
         console.print(SETTINGS.format(url=base_url), soft_wrap=True)
         console.print("Ready; Ctrl-C stops it.", style="bold")
+
+
+BASE: Final = "EUR"
+ACCOUNT: Final = "ada@example.com"
+LOGIN_TIMEOUT: Final = 30.0  # seconds
+LABELLED: Final = 4
+"""Currencies with a label in the chart: so many that rose most, and so many that fell most."""
+CURVE: Final = 18  # columns of a curve: three weeks each
+ROSE, FELL = "dodger_blue2", "dark_orange3"
+"""Readable on black and on white, and different for colour-blind readers."""
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, option("FOLDER", "The folder for rates.csv and rates.png, which are replaced.")
+    ] = Path("gateway-demo"),
+) -> None:
+    """Show the whole SDK at work: a year of exchange rates for every country's currency.
+
+    Starts a sandbox, logs in, lists the countries, fetches the rates of all currencies against the
+    euro with many calls at a time, and shows them as a table and a chart. It takes some seconds and
+    needs no network.
+    """
+    # The chart comes last, so what it needs is looked for first.
+    require("matplotlib")
+    began, console = time.monotonic(), output.make_console()
+    make_folder(out)
+    rates_path, chart_path = check_place(out / "rates.csv"), check_place(out / "rates.png")
+    heading = "Gateway demo: a year of exchange rates, asked from a gateway"
+    console.print(heading, style="bold", end="\n\n")
+    # A run that is stopped leaves nothing behind.
+    with tempfile.TemporaryDirectory() as draft:
+        journal = Path(draft) / "rates.db"
+        run, series, users = asyncio.run(_fetch_rates(journal))
+        try:
+            export(journal, rates_path, rates=True)
+        except OSError as error:
+            raise cannot_write(rates_path, error) from None
+    console.print()
+    console.out(output.to_terminal(_table(series, users), console)[0], highlight=False)
+    note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
+    console.print(note, style="dim", end="\n\n")
+    with console.status("Drawing the chart"):
+        write_file(chart_path, _draw(series))
+    count = sum(map(len, series.rates.values()))
+    others = len(users.keys() - series.rates.keys() - {BASE})
+    took = f"{time.monotonic() - began:.1f} s, for {run.asked + 1} calls and the chart"
+    facts = [
+        ("Rates", f"{count} daily rates of {len(series.rates)} currencies"),
+        ("No rates", f"{others} currencies, of which the ECB published none in this range"),
+        *(("Failed", kind) for kind in run.kinds()),
+        *(("Files", str(rates_path)), ("", str(chart_path)), ("Took", took)),
+    ]
+    output.print_key_values(facts)
+    if run.failures:
+        raise CommandError("calls failed that should not have: see above", Status.FAILED)
+
+
+async def _fetch_rates(journal: Path) -> tuple[Run, Series, Counter[str | None]]:
+    """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
+    rates: dict[str, dict[date, Decimal]] = {}
+
+    def take(result: BulkResult[Any, Any]) -> None:
+        if result.error is None and (rows := rows_of(result.value, BASE)):
+            rates[result.item.symbols] = {row.date: row.rate for row in rows}
+
+    last = reference_rates().last_day
+    first = day_of("1y", last)
+    async with Sandbox().serve() as url:
+        flow, visitor = ImplicitFlow(url + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)
+        token = await login(flow, browser=visitor, show=lambda _: None, timeout=LOGIN_TIMEOUT)
+        settings: Any = {"access_token": token, "tenant_id": "demo", "parse_float": shortest}
+        async with GatewaySession(url, **settings) as gateway:
+            countries = await gateway.country_data.list_countries()
+            users = Counter(country.currency for country in countries)
+            facts = {
+                "Gateway": f"{url}, a sandbox on this machine",
+                "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
+                "Countries": f"{len(countries)}, which use {len(users)} currencies",
+                "Range": f"{first} to {last}, the last twelve months that it has",
+            }
+            output.print_key_values(facts.items())
+            # The gateway answers 404 for the others.
+            quoted = sorted(reference_rates().currencies & users.keys())
+            run = Run([BASE], quoted, (first, last))
+            await run.fetch(gateway, take, journal=journal)
+    # The currencies that the base gained most on come first.
+    order = sorted(rates, key=Series(BASE, rates).change, reverse=True)
+    return run, Series(BASE, {symbol: rates[symbol] for symbol in order}), users
+
+
+def _table(series: Series, users: Counter[str | None]) -> output.Table:
+    rows: list[list[Any]] = []
+    for symbol, found in series.rates.items():
+        rates, change = list(found.values()), series.change(symbol)
+        curve = area(resample(found, series.days[0], series.days[-1], CURVE))[0]
+        drawn = Text(curve, ROSE if change > 0 else FELL)
+        rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, users[symbol]])
+    return output.Table(("", "First", "Last", "%", "", "Countries"), rows)
+
+
+def _draw(series: Series) -> bytes:
+    # Imported here, because it takes longer than all the calls.
+    from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
+
+    symbols, days = list(series.rates), series.days
+    return draw_chart(
+        series,
+        title=f"What one euro buys, {days[0]:%B %Y} to {days[-1]:%B %Y}",
+        subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.rates)}"
+        " currencies, each at 100 on its first day. Up: the euro gained on it.",
+        named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
+    )
