@@ -79,11 +79,7 @@ class AmlArea(Area):
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the status may have changed. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the status may have changed.
         """
         # Interface: Endpoints 8
         return await self._caller.call(
@@ -153,11 +149,7 @@ class AmlArea(Area):
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the document may have been replaced. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the document may have been replaced.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
         return await self._caller.call(
@@ -223,11 +215,7 @@ class AmlArea(Area):
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the document may have been taken in. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the document may have been taken in.
         """
         # Interface: Endpoints 10
         return await self._caller.call(

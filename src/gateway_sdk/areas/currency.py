@@ -81,11 +81,7 @@ class CurrencyArea(Area):
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.
             NotFoundError: the gateway has no rates of such a currency.
-            GatewayError: the rates did not come; asking again does no harm. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: the rates did not come; asking again does no harm.
         """
         # Interface: Endpoints 3; Exchange rate series request
         operation = operations.EXCHANGE_RATE_SERIES

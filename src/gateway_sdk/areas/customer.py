@@ -60,11 +60,7 @@ class CustomerArea(Area):
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
-            GatewayError: its `outcome` says whether the customer may have been created. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the customer may have been created.
         """
         # Interface: Endpoints 1
         operation = operations.CREATE_CUSTOMER
@@ -119,11 +115,7 @@ class CustomerArea(Area):
         Raises:
             InvalidArgumentError: there is no revision, or one does not have two strings.
             NotFoundError: there is no such customer.
-            GatewayError: its `outcome` says whether the customer may have been changed. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the customer may have been changed.
         """
         # Interface: Endpoints 2; Revision entry
         return await self._caller.call(
