@@ -1,6 +1,5 @@
 """The exact request of each of the twelve operations, as it reaches the transport."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import date
@@ -14,10 +13,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
-    RetryPolicy,
     operations,
 )
-from gateway_sdk._content.files import CHUNK
 from gateway_sdk.models import Country, CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
 from tests import interface_table
@@ -338,28 +335,6 @@ async def test_revisions_in_all_their_forms(
     assert json.loads(recorder.sent[0].content) == {"revisions": entries}
 
 
-@pytest.mark.parametrize(
-    ("symbols", "wire"),
-    [
-        ("USD, GBP ", "USD, GBP "),
-        ("", ""),
-        (["USD"], "USD"),
-        (("USD", "GBP"), "USD,GBP"),
-        (iter(["USD", "GBP"]), "USD,GBP"),
-        ({"USD": 1.1, "GBP": 0.8}, "USD,GBP"),
-    ],
-)
-async def test_symbols_in_all_their_forms(symbols: Any, wire: str, recorder: Recorder) -> None:
-    await recorder.session().currency.exchange_rate_series("EUR", symbols, " x", "")
-
-    assert json.loads(recorder.sent[0].content) == {
-        "base": "EUR",
-        "symbols": wire,
-        "startDate": " x",
-        "endDate": "",
-    }
-
-
 # What `with_options` is given, and the headers that it makes of the session's own.
 VIEWS: list[tuple[dict[str, Any], dict[str, str | None]]] = [
     ({}, {"tenantId": "acme", "token": "tok", "X-One": "1", "authorization": "Bearer token-1"}),
@@ -414,25 +389,3 @@ async def test_views_of_views_add_up_and_copy_what_they_are_given(recorder: Reco
 
     assert "tenantId" not in recorder.sent[0].headers
     assert [recorder.sent[0].headers.get(name) for name in "XYZ"] == ["1", "2", None]
-
-
-# More than the system takes at once.
-LONG = json.dumps({"text": "ä" * 64 * CHUNK}, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-async def test_long_json_arrives_whole() -> None:
-    received: list[bytes] = []
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:  # after a refusal the connection is another
-            received.append(await read_request(reader))
-            writer.write(OK if len(received) > 1 else OK.replace(b"200", b"429"))
-
-    async with (
-        raw_server(handler) as url,
-        GatewaySession(url, access_token="t", retry=RetryPolicy(backoff=0.0)) as gateway,
-    ):
-        body = json.loads(LONG)
-        await gateway.send(operations.EXCHANGE_RATE_SERIES, body=body)
-
-    assert [request.partition(b"\r\n\r\n")[2] for request in received] == [LONG, LONG]

@@ -107,6 +107,18 @@ def test_null_is_taken_where_the_interface_says_so(name: str, field: Field) -> N
             _model(name).model_validate(values)
 
 
+@pytest.mark.parametrize(("name", "field"), _fields("ErrorPayload"))
+def test_a_wrong_field_of_an_error_reads_as_absent(name: str, field: Field) -> None:
+    """A bad record says at least what can be read of it."""
+    full = sample(name)
+    others = {ours: value for ours, value in full.items() if ours != field.wire_name}
+    kind = "integer" if field.type == "int32" else field.type
+    for wrong in [None, *WRONG[kind]]:
+        payload = _model(name).model_validate(full | {field.wire_name: wrong})
+        found = {ours: value for ours, value in payload if value is not None}
+        assert found == others
+
+
 @pytest.mark.parametrize(("name", "field"), _fields(*REQUESTS, "Country"))
 def test_wrong_types_are_refused_and_never_converted(name: str, field: Field) -> None:
     taken = TAKEN.get((name, field.wire_name), [])

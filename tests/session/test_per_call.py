@@ -65,9 +65,16 @@ def shape_of(value: Any) -> Any:
     return [shape_of(value[0])] if isinstance(value, list) else type(value).__name__
 
 
+@pytest.mark.parametrize("is_remote", [False, True], ids=["in process", "over a socket"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any]) -> None:
-    gateway = gateway_of(Sandbox())
+async def test_the_example_of_a_reply_is_the_sandboxs(
+    operation: Operation[Any], is_remote: bool, gateway_sandbox: Sandbox, request: Any
+) -> None:
+    if is_remote:
+        url = request.getfixturevalue("gateway_url")
+        gateway = GatewaySession(url, access_token=SANDBOX_ACCESS_TOKEN, tenant_id="acme")
+    else:
+        gateway = gateway_of(gateway_sandbox)
     method = method_of(gateway, operation)
     shown = re.findall(r"```json\n(.*?)```", inspect.getdoc(method) or "", re.DOTALL)
 
@@ -77,6 +84,20 @@ async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any])
     if operation is operations.LIST_COUNTRIES:
         reply = reply[0].to_wire()
     assert [shape_of(json.loads(text)) for text in shown] == ([shape_of(reply)] if reply else [])
+    assert [call.applied for call in gateway_sandbox.received] == [True, True]
+    await gateway.aclose()
+
+
+async def test_send_says_the_same_with_more() -> None:
+    reply = await gateway_of(Sandbox()).send(
+        operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=dict[str, Any]
+    )
+
+    assert (reply.status, reply.value["total"]) == (200, 57)
+    assert reply.headers["Content-Type"] == "application/json"
+    assert reply.body.startswith(b'{"page":1')
+    assert [attempt.status for attempt in reply.attempts] == [200]
+    assert reply.elapsed > 0
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

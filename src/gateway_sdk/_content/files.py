@@ -11,6 +11,7 @@ from asyncio import wrap_future
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, TypeAlias, TypeVar
@@ -228,9 +229,8 @@ class _Thread:
         self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
-        thread = threading.Thread(
-            target=_serve, args=(generator, self._wanted), name="gateway-upload", daemon=True
-        )
+        run, given = copy_context().run, (_serve, generator, self._wanted)
+        thread = threading.Thread(target=run, args=given, name="gateway-upload", daemon=True)
         with _naming_no_thread():
             thread.start()
 

@@ -1,6 +1,5 @@
 """Forms: byte for byte what httpx would send, at their own length."""
 
-import gzip
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 from gateway_sdk import GatewaySession, Multipart
 from gateway_sdk._content.form import CheckedForm
 from tests.http.uploads.kinds import LARGE
-from tests.http.uploads.servers import Unseekable, answer, taking, written
-from tests.support.raw_server import OK
+from tests.http.uploads.servers import Unseekable, taking, written
 from tests.support.secrecy import CANARY
 
 BIG = LARGE[: 3 * 2**20 + 7]
@@ -112,37 +110,6 @@ async def test_a_form_is_what_httpx_would_send(tmp_path: Path, name: str) -> Non
     assert ours.whole
     assert ours.body == theirs.body
     assert ours.framing == theirs.framing
-
-
-async def test_a_compressed_file_is_sent_decompressed(tmp_path: Path) -> None:
-    """Its descriptor tells the length of what is on the disk; what counts is what it gives."""
-    with gzip.open(tmp_path / "scan.gz", "wb") as file:
-        file.write(BIG)
-
-    async with taking() as (url, taker), session(url) as gateway:
-        with gzip.open(tmp_path / "scan.gz") as file:
-            await gateway.aml.upload_document(Multipart({}, {"front": ("scan", file)}))
-
-    assert BIG in taker.uploads[0].body
-    assert taker.uploads[0].framing[1] == str(len(taker.uploads[0].body))
-
-
-async def test_a_form_is_sent_again_as_it_was(tmp_path: Path) -> None:
-    """What is done to the mappings after the call has begun does not change what is sent."""
-    fields: dict[str, Any] = {"kind": ["scan"]}
-    files: dict[str, Any] = {"front": [b"scan"]}
-
-    async with taking(answer(503), OK) as (url, taker), session(url) as gateway:
-
-        async def change(_: float) -> None:
-            fields["kind"].append("more")
-            fields["other"] = "x"
-            files["front"].append(b"more")
-
-        gateway._caller.shared.sleep = change
-        await gateway.aml.update_document("d", Multipart(fields, files))
-
-    assert taker.uploads[0] == taker.uploads[1]
 
 
 def test_each_form_has_a_boundary_of_its_own() -> None:
