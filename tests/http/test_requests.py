@@ -1,5 +1,6 @@
 """The exact request of each of the twelve operations, as it reaches the transport."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import date
@@ -389,3 +390,18 @@ async def test_views_of_views_add_up_and_copy_what_they_are_given(recorder: Reco
 
     assert "tenantId" not in recorder.sent[0].headers
     assert [recorder.sent[0].headers.get(name) for name in "XYZ"] == ["1", "2", None]
+
+
+async def test_long_json_arrives_whole() -> None:
+    """The system does not take it at once."""
+    received: list[bytes] = []
+    body = {"text": "ä" * 2**22}
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await read_request(reader))
+        writer.write(OK)
+
+    async with raw_server(handler) as url, GatewaySession(url, access_token="t") as gateway:
+        await gateway.send(operations.EXCHANGE_RATE_SERIES, body=body)
+
+    assert json.loads(received[0].partition(b"\r\n\r\n")[2]) == body
