@@ -7,7 +7,6 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import httpx
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -22,6 +21,7 @@ from tests import interface_table
 from tests.interface_table import FILLED, FILLED_JSON, Row
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.recorder import Recorder
 
 JSON = "application/json"
 COMMON = {
@@ -145,21 +145,6 @@ EXACT: dict[str, Sent] = {
         b"",
     ),
 }
-
-
-class Recorder:
-    """Makes sessions whose requests are kept, and answered with an empty list."""
-
-    def __init__(self) -> None:
-        self.sent: list[httpx.Request] = []
-
-    def session(self, base_url: str = "https://gateway.test", **settings: Any) -> GatewaySession:
-        given = {"access_token": "token-1", "transport": httpx.MockTransport(self._answer)}
-        return GatewaySession(base_url, **{**given, **settings})
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.sent.append(request)
-        return httpx.Response(200, json=[])
 
 
 @pytest.fixture

@@ -32,33 +32,23 @@ from gateway_sdk.models import (
 )
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.recorder import Recorder
 from tests.support.secrecy import CANARY, texts_of
 
 Call = Callable[[GatewaySession], Awaitable[Any]]
 
 
-class Counting(httpx.AsyncBaseTransport):
-    def __init__(self) -> None:
-        self.requests: list[httpx.Request] = []
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
-        return httpx.Response(200, json=[])
+@pytest.fixture
+def transport() -> Recorder:
+    return Recorder()
 
 
 @pytest.fixture
-def transport() -> Counting:
-    return Counting()
-
-
-@pytest.fixture
-def gateway(transport: Counting) -> GatewaySession:
-    return GatewaySession(
-        "https://gateway.test",
+def gateway(transport: Recorder) -> GatewaySession:
+    return transport.session(
         access_token=CANARY + "-token",
         tenant_id=CANARY + "-tenant",
         token_header=CANARY + "-header",
-        transport=transport,
         retry=None,
     )
 
@@ -194,12 +184,12 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     [pytest.param(call, message, id=name) for name, call, message in ARGUMENTS],
 )
 async def test_wrong_argument(
-    call: Call, message: str, gateway: GatewaySession, transport: Counting
+    call: Call, message: str, gateway: GatewaySession, transport: Recorder
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         await call(gateway)
 
-    assert transport.requests == []
+    assert transport.sent == []
     assert caught.value.outcome is Outcome.NOT_SENT
     assert caught.value.advice is not Advice.CHECK
     assert caught.value.attempts == ()
@@ -207,7 +197,7 @@ async def test_wrong_argument(
     assert len(str(caught.value)) < 2500
 
 
-async def test_model_made_past_validation(gateway: GatewaySession, transport: Counting) -> None:
+async def test_model_made_past_validation(gateway: GatewaySession, transport: Recorder) -> None:
     """A model that was made without validation is refused as a wrong argument, unprinted.
 
     Models of texts are written in a faster way, which looks at each value.
@@ -224,7 +214,7 @@ async def test_model_made_past_validation(gateway: GatewaySession, transport: Co
         await gateway.send(operations.EXCHANGE_RATE_SERIES, body=texts)
 
     assert CANARY not in texts_of(created.value) + texts_of(revised.value)
-    assert transport.requests == []
+    assert transport.sent == []
 
 
 async def test_message_of_many_problems_is_short(gateway: GatewaySession) -> None:
@@ -237,9 +227,8 @@ async def test_message_of_many_problems_is_short(gateway: GatewaySession) -> Non
 
 
 async def test_stream_of_no_bytes() -> None:
-    reading = httpx.MockTransport(lambda _: httpx.Response(200))
     with pytest.raises(UploadFailedError, match="not of bytes") as caught:
-        await session(transport=reading).aml.upload_document(_no_bytes())
+        await Recorder().session().aml.upload_document(_no_bytes())
 
     assert CANARY not in texts_of(caught.value)
 
@@ -254,14 +243,14 @@ REFUSED_SEGMENTS: list[Any] = [
 
 @pytest.mark.parametrize("value", REFUSED_SEGMENTS, ids=lambda value: repr(value)[:20])
 async def test_segment_that_cannot_be_one(
-    value: Any, gateway: GatewaySession, transport: Counting
+    value: Any, gateway: GatewaySession, transport: Recorder
 ) -> None:
     for name, call in _path(value).items():
         with pytest.raises(InvalidArgumentError, match=name.split()[0]) as caught:
             await call(gateway)
         assert caught.value.field == name.split()[0]
 
-    assert transport.requests == []
+    assert transport.sent == []
 
 
 async def test_no_text_reaches_another_path() -> None:
@@ -308,12 +297,12 @@ async def test_no_text_reaches_another_path() -> None:
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("was_used", [True, False])
 async def test_closed_session(
-    name: str, was_used: bool, gateway: GatewaySession, transport: Counting
+    name: str, was_used: bool, gateway: GatewaySession, transport: Recorder
 ) -> None:
     view = gateway.with_options(tenant_id="other")
     if was_used:
         await gateway.country_data.list_countries()
-        transport.requests.clear()
+        transport.sent.clear()
     await gateway.aclose()
 
     for closed in (gateway, view):
@@ -324,17 +313,17 @@ async def test_closed_session(
 
     with pytest.raises(SessionStateError, match="the session is closed"):
         await gateway.__aenter__()
-    assert transport.requests == []
+    assert transport.sent == []
 
 
-def test_another_event_loop(gateway: GatewaySession, transport: Counting) -> None:
+def test_another_event_loop(gateway: GatewaySession, transport: Recorder) -> None:
     asyncio.run(_list(gateway))
 
     for use in (_list, GatewaySession.aclose):
         with pytest.raises(SessionStateError, match="another event loop"):
             asyncio.run(use(gateway))
 
-    assert len(transport.requests) == 1
+    assert len(transport.sent) == 1
 
 
 async def _list(gateway: GatewaySession) -> None:
@@ -342,7 +331,7 @@ async def _list(gateway: GatewaySession) -> None:
 
 
 async def test_forks_are_counted(
-    gateway: GatewaySession, transport: Counting, monkeypatch: pytest.MonkeyPatch
+    gateway: GatewaySession, transport: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _list(gateway)
     monkeypatch.setattr(shared_state._Forks, "count", shared_state._Forks.count)
@@ -351,11 +340,11 @@ async def test_forks_are_counted(
     with pytest.raises(SessionStateError, match="after the fork"):
         await _list(gateway)
 
-    assert len(transport.requests) == 1
+    assert len(transport.sent) == 1
 
 
 @pytest.mark.posix
-def test_after_a_fork(gateway: GatewaySession, transport: Counting) -> None:
+def test_after_a_fork(gateway: GatewaySession, transport: Recorder) -> None:
     """A session that was opened before a fork refuses to be used in the child."""
     loop = asyncio.new_event_loop()
     loop.run_until_complete(_list(gateway))
