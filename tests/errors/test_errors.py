@@ -2,12 +2,10 @@
 
 import builtins
 import importlib
-import pickle
 import re
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, strategies as st
 
 from gateway_sdk import errors
 from gateway_sdk._extras import needing_extra
@@ -107,25 +105,6 @@ def test_every_error_is_decided(
         _ended(error, outcome, repeatability)
 
         assert error.advice is (CHECK if (outcome, repeatability) in DOUBT else advice)
-
-
-@given(
-    st.sampled_from(KINDS),
-    st.sampled_from(Outcome),
-    st.sampled_from(Repeatability),
-    st.sampled_from(Advice),
-)
-def test_it_survives_pickling(
-    kind: type[GatewayError], outcome: Outcome, repeatability: Repeatability, advice: Advice
-) -> None:
-    for error, _ in _examples(kind):
-        error.advice = advice
-        _ended(error, outcome, repeatability)
-
-        twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-
-        assert twin.advice is error.advice
-        assert error.advice in {advice, CHECK}
 
 
 def test_the_drawing_in_the_docstring_is_the_tree() -> None:

@@ -254,6 +254,10 @@ def test_every_class_of_error_is_pickled_without_its_reply(kind: type[GatewayErr
         assert getattr(twin, name) == getattr(error, name)
     for name in ("status", "retry_after", "refused"):
         assert getattr(twin, name, None) == getattr(error, name, None)
+    for advice in Advice:
+        error = _example(kind).of_call("order_history", Repeatability.READ, ())
+        error.advice = advice
+        assert pickle.loads(pickle.dumps(error)).advice is advice  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize("kind", ALL_ERRORS)

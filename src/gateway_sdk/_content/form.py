@@ -2,7 +2,7 @@
 
 import mimetypes
 import secrets
-from collections.abc import Generator, Iterator, Mapping, Sized
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,6 @@ class Multipart:
 
     fields: Mapping[str, str | list[str]]
     files: Mapping[str, FilePart | list[FilePart]]
-
-    def __repr__(self) -> str:
-        return f"<Multipart of {_count(self.fields)} fields and {_count(self.files)} files>"
 
 
 _NO_FILES: Final = "Multipart needs files: a mapping of names, with at least one file"
@@ -65,10 +62,6 @@ def _read(parts: list[bytes | Source]) -> Generator[bytes, None, None]:
             yield part
         else:
             yield from part.chunks()
-
-
-def _count(given: object) -> int:
-    return len(given) if isinstance(given, Sized) else 0
 
 
 def _fields_in(fields: object) -> Iterator[tuple[str, bytes]]:

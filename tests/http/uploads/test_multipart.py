@@ -119,16 +119,8 @@ def test_each_form_has_a_boundary_of_its_own() -> None:
     assert len(types) == 20
 
 
-@pytest.mark.parametrize(
-    ("fields", "files", "text"),
-    [
-        ({CANARY: CANARY}, {CANARY: (CANARY, b"x")}, "<Multipart of 1 fields and 1 files>"),
-        ({}, {"a": [b"", b""], "b": b""}, "<Multipart of 0 fields and 2 files>"),
-        (None, 5, "<Multipart of 0 fields and 0 files>"),
-    ],
-)
-def test_a_form_shows_nothing_of_what_is_in_it(fields: Any, files: Any, text: str) -> None:
+def test_a_form_shows_nothing_of_what_is_in_it() -> None:
     """Its names and contents are often those of a person."""
-    assert repr(Multipart(fields, files)) == text
-    form = form_of(Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")}))
-    assert CANARY not in repr(form)
+    given = Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")})
+
+    assert CANARY not in f"{given!r}{form_of(given)!r}"
