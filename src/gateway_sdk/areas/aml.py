@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import operations
+from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas import Area, wrong
-from gateway_sdk.operations import Operation
+from gateway_sdk.areas import Area
+from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk._content.body import BodyContent
@@ -86,7 +87,7 @@ class AmlArea(Area):
             operations.CHANGE_DOCUMENT_STATUS,
             into=into,
             path={"documentId": document_id},
-            body=_present(operations.CHANGE_DOCUMENT_STATUS, content),
+            body=Unchecked(_present, content),
             content_type=content_type,
             **call,
         )
@@ -156,7 +157,7 @@ class AmlArea(Area):
             operations.UPDATE_DOCUMENT,
             into=into,
             path={"docid": document_id},
-            body=_present(operations.UPDATE_DOCUMENT, content),
+            body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
             **call,
@@ -221,15 +222,15 @@ class AmlArea(Area):
         return await self._caller.call(
             operations.UPLOAD_DOCUMENT,
             into=into,
-            body=_present(operations.UPLOAD_DOCUMENT, content),
+            body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
             **call,
         )
 
 
-def _present(operation: Operation[Any], content: object) -> object:
+def _present(content: object) -> object:
     """Refuse None, which would send no body at all."""
     if content is None:
-        raise wrong(operation, "content is missing; an empty document is b''")
+        raise InvalidArgumentError("content is missing; an empty document is b''")
     return content

@@ -86,7 +86,7 @@ class CurrencyArea(Area):
         # Interface: Endpoints 3; Exchange rate series request
         operation = operations.EXCHANGE_RATE_SERIES
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
-        body = Unchecked(lambda: checked(operation, models.ExchangeRateSeriesRequest, request))
+        body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, request))
         return await self._caller.call(operation, into=into, body=body, **call)
 
     def exchange_rate_series_bulk(
@@ -122,7 +122,7 @@ class CurrencyArea(Area):
         settings["job"] = job
 
         async def fetch(query: "ExchangeRateSeriesRequest") -> Any:
-            body = Unchecked(lambda: checked(operation, models.ExchangeRateSeriesRequest, query))
+            body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
             return await self._caller.call(operation, body=body)
 
         return run(fetch, queries, **settings)

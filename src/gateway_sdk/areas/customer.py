@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, checked, wrong
+from gateway_sdk.areas import Area, checked
+from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.models import CreateRequest, Revision
@@ -63,9 +64,8 @@ class CustomerArea(Area):
             GatewayError: its `outcome` says whether the customer may have been created.
         """
         # Interface: Endpoints 1
-        operation = operations.CREATE_CUSTOMER
-        body = Unchecked(lambda: checked(operation, models.CreateRequest, request))
-        return await self._caller.call(operation, into=into, body=body, **call)
+        body = Unchecked(lambda: checked(models.CreateRequest, request))
+        return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
 
     @overload
     async def revise_customer(
@@ -130,14 +130,13 @@ class CustomerArea(Area):
 def _revisions(given: Any) -> "list[Revision]":
     if isinstance(given, Mapping):
         if set(given) == {"key", "value"}:
-            raise wrong(
-                operations.REVISE_CUSTOMER,
-                "revisions is one entry: give a list of entries, or a mapping of keys to values",
+            raise InvalidArgumentError(
+                "revisions is one entry: give a list of entries, or a mapping of keys to values"
             )
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise wrong(operations.REVISE_CUSTOMER, "revisions must be a mapping or an iterable")
-    entries = [checked(operations.REVISE_CUSTOMER, models.Revision, entry) for entry in given]
+        raise InvalidArgumentError("revisions must be a mapping or an iterable")
+    entries = [checked(models.Revision, entry) for entry in given]
     if not entries:
-        raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
+        raise InvalidArgumentError("revisions is empty")
     return entries

@@ -224,7 +224,7 @@ class WalletArea(Area):
 
 def _page_request(page: int, take: int) -> Unchecked:
     given = {"page": page, "take": take}
-    return Unchecked(lambda: checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given))
+    return Unchecked(lambda: checked(models.OrderHistoryPage, given))
 
 
 def _orders_of(page: Any) -> list[Any] | None:
