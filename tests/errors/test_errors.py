@@ -102,6 +102,7 @@ def test_every_error_is_decided(
     """A class that is not in the table, for example a new one, fails here."""
     for error, advice in _examples(kind):
         assert error.advice is advice  # outside of a call
+        assert not error.token_is_static
         _ended(error, outcome, repeatability)
 
         assert error.advice is (CHECK if (outcome, repeatability) in DOUBT else advice)
