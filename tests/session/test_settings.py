@@ -216,12 +216,17 @@ OF_A_BUDGET: dict[str, list[Any]] = {
 )
 def test_setting_of_a_wrong_value(make: Callable[..., Any], name: str, value: Any) -> None:
     """Also one that would only fail in a call, or mean its opposite, as the text "no" would."""
-    with pytest.raises(ConfigurationError, match=rf"\b{name}\b") as caught:
+    with pytest.raises(ConfigurationError, match=rf"\b{name}\b"):
         make(**{name: value})
 
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        session(**{name: object()})
+
     error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
-    if error.setting == name:  # else it is about a part of it
-        assert str(error).startswith(f"{name} {error.problem}")
+    assert (error.setting, str(error)) == (name, f"{name} {error.problem}")
 
 
 async def test_ca_file_that_is_none() -> None:
