@@ -63,6 +63,11 @@ _PICKLED: Final = frozenset((
 class GatewayError(Exception):
     """The root of every error of this package.
 
+    Any call may raise ConfigurationError, InvalidArgumentError, SessionStateError, AuthError,
+    ConnectionFailedError, ReplyLostError, DeadlineExceededError and UnexpectedReplyError; by
+    status also InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+    ConflictError, RateLimitedError, ServerError, RedirectError or another StatusError.
+
     Attributes:
         operation: The operation's name, such as "cancel_order"; None outside of a call.
         outcome: What the gateway did, over all attempts of the call.

@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from gateway_sdk._checks import check_count, check_seconds
-from gateway_sdk._fair_queue import FairQueue
 from gateway_sdk._python import safe_repr
+from gateway_sdk._waiting import FairQueue
 from gateway_sdk.errors import ConfigurationError
 
 

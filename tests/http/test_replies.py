@@ -259,23 +259,10 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
     assert turns >= 100
 
 
-def test_a_body_that_expands_does_so_in_turns() -> None:
-    """Of the event loop, which other calls need meanwhile."""
-    body = bytes(32 * 2**20) + b"end"
-    reply = RawReply(200, fields := [(b"content-encoding", b"gzip")], dict(fields))
-    reader = BodyReader(reply, 2**26)
-
-    turns = 1 + len(list(reader.feed(gzip.compress(body))))
-    reader.finish()
-
-    assert (reply.body == body, reply.problem) == (True, None)
-    assert 32 <= turns <= 40
-
-
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_call_lets_others_run_while_its_reply_expands(at_once: bool) -> None:
     """The event loop turns between two parts of the work, also if all came with the head."""
-    body = gzip.compress(b'"%b"' % (b"1" * 2**22))
+    body = gzip.compress(b'"%b"' % (b"1" * 2**24))
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
     async with raw_server(Server(head.encode() + body).handle) as url:
         gateway = (
@@ -290,18 +277,21 @@ async def test_a_call_lets_others_run_while_its_reply_expands(at_once: bool) -> 
             turns += 1
         await gateway.aclose()
 
-    assert len(str(await call)) > 2**20
-    assert turns >= 4
+    assert len(str(await call)) == 2**24
+    assert turns >= 16
 
 
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("size", [999, 1000, 1001, 5000])
 async def test_limit_of_a_reply(size: int, zipped: bool) -> None:
+    """A user who wants no limit may give the largest integer, or a larger one."""
     body = b'"' + b"a" * (size - 2) + b'"'
     wire = gzip.compress(body) if zipped else body
     headers = {"content-encoding": "gzip"} if zipped else {}
     gateway = replying(wire, headers=headers, max_reply_bytes=1000)
 
+    for limit in (sys.maxsize, 10**30):
+        assert len(await read(wire, headers=headers, max_reply_bytes=limit)) == size - 2
     if size <= 1000:
         assert await gateway.wallet.spot_trading_available_balance() == "a" * (size - 2)
         return
@@ -309,15 +299,6 @@ async def test_limit_of_a_reply(size: int, zipped: bool) -> None:
         await gateway.wallet.spot_trading_available_balance()
     assert caught.value.body == body[:1000]
     assert caught.value.outcome is Outcome.APPLIED
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-async def test_limit_may_be_any_number(zipped: bool) -> None:
-    """A user who wants no limit may give the largest integer, or a larger one."""
-    headers = {"content-encoding": "gzip"} if zipped else {}
-    for limit in (sys.maxsize, 10**30):
-        body = ZIPPED if zipped else b"{}"
-        assert await read(body, headers=headers, max_reply_bytes=limit) is not None
 
 
 # --- bodies that break the promise ----------------------------------------------------------
@@ -355,11 +336,12 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("single quotes", b"{'a':1}", JSON),
     ("problem", b"{", "application/problem+json"),
 ]
-BROKEN_ROWS = [pytest.param(*row, id=name) for name, *row in BROKEN]
 
 
 @pytest.mark.parametrize("parse_float", [None, Decimal], ids=["float", "Decimal"])
-@pytest.mark.parametrize(("body", "content_type"), BROKEN_ROWS)
+@pytest.mark.parametrize(
+    ("body", "content_type"), [pytest.param(*row, id=name) for name, *row in BROKEN]
+)
 async def test_broken_body_is_unexpected(
     body: bytes, content_type: str, parse_float: Callable[[str], Any] | None
 ) -> None:
@@ -376,32 +358,16 @@ async def test_broken_body_is_unexpected(
     assert error.outcome is Outcome.APPLIED
     assert error.problems == ""
     assert "canary" not in str(error)
-
-
-@pytest.mark.parametrize(("body", "content_type"), BROKEN_ROWS)
-async def test_broken_body_within_a_type_is_unexpected(body: bytes, content_type: str) -> None:
-    """What is refused where the body is open is refused as well inside a type of the user's."""
-    if content_type.startswith("text/"):
+    if content_type.startswith("text/") or parse_float:
         return
-    wrapped = body
-    if "utf-16" not in content_type:
-        wrapped = b'{"inner":' + body + b"}"
-    with pytest.raises(UnexpectedReplyError) as caught:
-        await replying(wrapped, content_type).send(
+    inner = body if "utf-16" in content_type else b'{"inner":' + body + b"}"
+    with pytest.raises(UnexpectedReplyError):  # likewise within a type of the user's
+        await replying(inner, content_type).send(
             operations.SPOT_TRADING_AVAILABLE_BALANCE, into=dict[str, Any]
         )
 
-    assert caught.value.outcome is Outcome.APPLIED
 
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"1e99999999999999999999",
-        b"1.5e-99999999999999999999",
-        b"[1E+1000000000000000000000]",
-    ],
-)
+@pytest.mark.parametrize("body", [b"1e99999999999999999999", b"[1.5e-99999999999999999999]"])
 async def test_exponent_beyond_decimals_is_unexpected(body: bytes) -> None:
     with pytest.raises(UnexpectedReplyError):
         await read(body, parse_float=Decimal)
@@ -454,24 +420,6 @@ async def test_parse_float_that_fails() -> None:
     assert caught.value.advice is Advice.CHECK
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("0.1", "0.1"),
-        ("0.10", "0.10"),
-        ("1.2345678901234567890123456789", "1.2345678901234567890123456789"),
-        ("-0.0", "-0.0"),
-        ("1e2", "1E+2"),
-        ("123456789012345678.90", "123456789012345678.90"),
-    ],
-)
-async def test_decimal_keeps_every_digit(text: str, number: str) -> None:
-    value = await read(f'{{"a":[{text}],"b":7}}'.encode(), parse_float=Decimal)
-
-    assert str(value["a"][0]) == number
-    assert type(value["b"]) is int
-
-
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_success_is_its_decoded_body_or_none(name: str) -> None:
     """Frameworks label an empty reply as HTML: a write that was done is not called doubtful."""
@@ -508,6 +456,7 @@ class ExactOrder(BaseModel, strict=True):
 @pytest.mark.parametrize(
     ("into", "body", "value"),
     [
+        (None, b"[0.10,-0.0,1e2,7]", [Decimal("0.10"), Decimal("-0.0"), Decimal("1E+2"), 7]),
         (dict[str, Any], b'{"a":12345678901234567890.12}', {"a": EXACT}),
         (dict[str, Decimal], b'{"a":12345678901234567890.12}', {"a": EXACT}),
         (list[float], b"[1.5]", [1.5]),
@@ -519,23 +468,16 @@ class ExactOrder(BaseModel, strict=True):
         ),
     ],
 )
-async def test_into_keeps_the_digits_of_parse_float(into: Any, body: bytes, value: Any) -> None:
+async def test_every_digit_is_kept_for_parse_float(into: Any, body: bytes, value: Any) -> None:
     """What is validated is exact too; pydantic reads the numbers of JSON as floats."""
     gateway = replying(body, parse_float=Decimal)
 
     reply = await gateway.send(operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=into)
 
-    assert reply.value == value
-
-
-async def test_into_says_why_a_reply_with_fractions_does_not_fit() -> None:
+    assert repr(reply.value) == repr(value)
     gateway = replying(b'{"a":1.5,"b":[]}', parse_float=Decimal)
-
     with pytest.raises(UnexpectedReplyError) as caught:
-        await gateway.send(
-            operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=dict[str, float]
-        )
-
+        await gateway.send(operations.CANCEL_ORDER, path=ORDER, into=dict[str, float])
     assert caught.value.problems == "b: Input should be a valid number"
 
 

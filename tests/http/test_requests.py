@@ -7,23 +7,21 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import httpx
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
 from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
-    RetryPolicy,
     operations,
 )
-from gateway_sdk._content.files import CHUNK
 from gateway_sdk.models import Country, CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
 from tests import interface_table
 from tests.interface_table import FILLED, FILLED_JSON, Row
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.recorder import Recorder
 
 JSON = "application/json"
 COMMON = {
@@ -149,21 +147,6 @@ EXACT: dict[str, Sent] = {
 }
 
 
-class Recorder:
-    """Makes sessions whose requests are kept, and answered with an empty list."""
-
-    def __init__(self) -> None:
-        self.sent: list[httpx.Request] = []
-
-    def session(self, base_url: str = "https://gateway.test", **settings: Any) -> GatewaySession:
-        given = {"access_token": "token-1", "transport": httpx.MockTransport(self._answer)}
-        return GatewaySession(base_url, **{**given, **settings})
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.sent.append(request)
-        return httpx.Response(200, json=[])
-
-
 @pytest.fixture
 def recorder() -> Recorder:
     return Recorder()
@@ -196,10 +179,9 @@ async def test_exact_bytes_on_a_socket(operation: operations.Operation[Any]) -> 
 
 
 def test_table_of_operations_is_the_interfaces() -> None:
-    assert [(row.method, row.path) for row in OPERATIONS] == [
-        (row.method, row.path) for row in interface_table.OPERATIONS
+    assert [(row.name, row.method, row.path) for row in OPERATIONS] == [
+        (row.name, row.method, row.path) for row in interface_table.OPERATIONS
     ]
-    assert [row.name for row in OPERATIONS] == [row.name for row in interface_table.OPERATIONS]
     assert sorted(EXACT) == sorted(CALLS) == sorted(row.name for row in OPERATIONS)
     exported = [
         value for value in vars(operations).values() if isinstance(value, operations.Operation)
@@ -338,28 +320,6 @@ async def test_revisions_in_all_their_forms(
     assert json.loads(recorder.sent[0].content) == {"revisions": entries}
 
 
-@pytest.mark.parametrize(
-    ("symbols", "wire"),
-    [
-        ("USD, GBP ", "USD, GBP "),
-        ("", ""),
-        (["USD"], "USD"),
-        (("USD", "GBP"), "USD,GBP"),
-        (iter(["USD", "GBP"]), "USD,GBP"),
-        ({"USD": 1.1, "GBP": 0.8}, "USD,GBP"),
-    ],
-)
-async def test_symbols_in_all_their_forms(symbols: Any, wire: str, recorder: Recorder) -> None:
-    await recorder.session().currency.exchange_rate_series("EUR", symbols, " x", "")
-
-    assert json.loads(recorder.sent[0].content) == {
-        "base": "EUR",
-        "symbols": wire,
-        "startDate": " x",
-        "endDate": "",
-    }
-
-
 # What `with_options` is given, and the headers that it makes of the session's own.
 VIEWS: list[tuple[dict[str, Any], dict[str, str | None]]] = [
     ({}, {"tenantId": "acme", "token": "tok", "X-One": "1", "authorization": "Bearer token-1"}),
@@ -416,23 +376,16 @@ async def test_views_of_views_add_up_and_copy_what_they_are_given(recorder: Reco
     assert [recorder.sent[0].headers.get(name) for name in "XYZ"] == ["1", "2", None]
 
 
-# More than the system takes at once.
-LONG = json.dumps({"text": "ä" * 64 * CHUNK}, ensure_ascii=False, separators=(",", ":")).encode()
-
-
 async def test_long_json_arrives_whole() -> None:
+    """The system does not take it at once."""
     received: list[bytes] = []
+    body = {"text": "ä" * 2**22}
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:  # after a refusal the connection is another
-            received.append(await read_request(reader))
-            writer.write(OK if len(received) > 1 else OK.replace(b"200", b"429"))
+        received.append(await read_request(reader))
+        writer.write(OK)
 
-    async with (
-        raw_server(handler) as url,
-        GatewaySession(url, access_token="t", retry=RetryPolicy(backoff=0.0)) as gateway,
-    ):
-        body = json.loads(LONG)
+    async with raw_server(handler) as url, GatewaySession(url, access_token="t") as gateway:
         await gateway.send(operations.EXCHANGE_RATE_SERIES, body=body)
 
-    assert [request.partition(b"\r\n\r\n")[2] for request in received] == [LONG, LONG]
+    assert json.loads(received[0].partition(b"\r\n\r\n")[2]) == body

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from gateway_sdk import GatewaySession, InvalidArgumentError
+from gateway_sdk import InvalidArgumentError
 from gateway_sdk.models import (
     Address,
     AddressesItem,
@@ -21,6 +20,7 @@ from gateway_sdk.models import (
     PersonData,
     Revision,
 )
+from tests.support.recorder import Recorder
 from tests.support.secrecy import CANARY, texts_of
 
 FIRST, LAST = date(2026, 1, 1), date(2026, 1, 31)
@@ -29,17 +29,6 @@ FIRST, LAST = date(2026, 1, 1), date(2026, 1, 31)
 def _query(**given: Any) -> ExchangeRateSeriesRequest:
     usual = {"base": "EUR", "symbols": "USD", "start_date": FIRST, "end_date": LAST}
     return ExchangeRateSeriesRequest(**{**usual, **given})
-
-
-def _session() -> tuple[GatewaySession, list[bytes]]:
-    bodies: list[bytes] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        bodies.append(request.content)
-        return httpx.Response(200, json={})
-
-    transport = httpx.MockTransport(answer)
-    return GatewaySession("https://gateway.test", access_token="t", transport=transport), bodies
 
 
 SERIES: dict[str, dict[str, Any]] = {
@@ -67,18 +56,18 @@ SERIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("given", SERIES.values(), ids=SERIES)
 async def test_model_takes_what_the_method_takes(given: dict[str, Any]) -> None:
-    gateway, bodies = _session()
+    recorder = Recorder()
     usual = {"base": "EUR", "symbols": "USD", "start_date": FIRST, "end_date": LAST}
     try:
-        await gateway.currency.exchange_rate_series(**{**usual, **given})
+        await recorder.session().currency.exchange_rate_series(**{**usual, **given})
     except InvalidArgumentError as error:
         with pytest.raises(ValidationError) as caught:
             _query(**given)
         said = [f"{problem['loc'][0]} {problem['msg']}" for problem in caught.value.errors()]
         assert str(error).endswith("; ".join(said))  # noqa: PT017 - either may happen
-        assert bodies == []
+        assert recorder.sent == []
     else:
-        assert _query(**given).model_dump_json(by_alias=True).encode() == bodies[0]
+        assert _query(**given).model_dump_json(by_alias=True).encode() == recorder.sent[0].content
 
 
 def test_codes_and_dates_are_kept_as_strings() -> None:

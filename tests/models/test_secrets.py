@@ -58,6 +58,17 @@ def test_no_text_of_a_customer_model_shows_a_value(name: str, show: Any) -> None
     assert all(f"{field}=…" in shown for field in type(model).model_fields)
 
 
+@pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
+def test_the_text_of_an_error_shows_its_status_alone(show: Any) -> None:
+    """Texts of the gateway may hold personal data."""
+    shown = show(
+        models.ErrorPayload.model_validate({"message": CANARY, "x": CANARY, "status": 500})
+    )
+
+    assert CANARY not in shown
+    assert "500" in shown
+
+
 def test_repr_leaves_out_what_was_not_set() -> None:
     assert repr(PersonData(email=CANARY)) == "PersonData(email=…)"
 

@@ -17,30 +17,12 @@ from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
     UnexpectedReplyError,
+    errors,
     operations,
 )
 from gateway_sdk.operations import OPERATIONS, Operation
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 
-OF_EVERY_CALL: Final = {
-    "InvalidArgumentError",
-    "ConfigurationError",
-    "SessionStateError",
-    "AuthError",
-    "ConnectionFailedError",
-    "ReplyLostError",
-    "DeadlineExceededError",
-    "UnexpectedReplyError",
-    "StatusError",
-    "InvalidRequestError",
-    "UnauthorizedError",
-    "ForbiddenError",
-    "NotFoundError",
-    "ConflictError",
-    "RateLimitedError",
-    "ServerError",
-    "RedirectError",
-}
 SERIES: Final = ("EUR", ["USD", "GBP"], "2026-01-05", "2026-01-06")
 
 
@@ -83,9 +65,16 @@ def shape_of(value: Any) -> Any:
     return [shape_of(value[0])] if isinstance(value, list) else type(value).__name__
 
 
+@pytest.mark.parametrize("is_remote", [False, True], ids=["in process", "over a socket"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any]) -> None:
-    gateway = gateway_of(Sandbox())
+async def test_the_example_of_a_reply_is_the_sandboxs(
+    operation: Operation[Any], is_remote: bool, gateway_sandbox: Sandbox, request: Any
+) -> None:
+    if is_remote:
+        url = request.getfixturevalue("gateway_url")
+        gateway = GatewaySession(url, access_token=SANDBOX_ACCESS_TOKEN, tenant_id="acme")
+    else:
+        gateway = gateway_of(gateway_sandbox)
     method = method_of(gateway, operation)
     shown = re.findall(r"```json\n(.*?)```", inspect.getdoc(method) or "", re.DOTALL)
 
@@ -95,17 +84,44 @@ async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any])
     if operation is operations.LIST_COUNTRIES:
         reply = reply[0].to_wire()
     assert [shape_of(json.loads(text)) for text in shown] == ([shape_of(reply)] if reply else [])
+    assert [call.applied for call in gateway_sandbox.received] == [True, True]
+    await gateway.aclose()
+
+
+async def test_send_says_the_same_with_more() -> None:
+    reply = await gateway_of(Sandbox()).send(
+        operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=dict[str, Any]
+    )
+
+    assert (reply.status, reply.value["total"]) == (200, 57)
+    assert reply.headers["Content-Type"] == "application/json"
+    assert reply.body.startswith(b'{"page":1')
+    assert [attempt.status for attempt in reply.attempts] == [200]
+    assert reply.elapsed > 0
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
+    """By the method or by `GatewayError`, which names those of every call."""
     text = inspect.getdoc(method_of(gateway_of(Sandbox()), operation)) or ""
     raises = text.partition("Raises:")[2]
-    wanted = set(OF_EVERY_CALL)
-    if operation.content is operations.Content.ANY:
-        wanted.add("UploadFailedError")
+    named = set(re.findall(r"^    (\w+Error): ", raises, re.MULTILINE))
 
-    assert set(re.findall(r"\b[A-Z]\w+Error\b", raises)) == {*wanted, "GatewayError"}
+    assert named <= vars(errors).keys()
+    assert {"GatewayError", "InvalidArgumentError"} <= named
+    is_upload = operation.content is operations.Content.ANY
+    assert ("UploadFailedError" in named) is is_upload
+
+
+def test_the_root_names_the_errors_of_every_call() -> None:
+    named = set(re.findall(r"\b[A-Z]\w+Error\b", inspect.getdoc(errors.GatewayError) or ""))
+    statuses = {kind.__name__ for kind in errors.StatusError.__subclasses__()}
+
+    assert named == statuses | {
+        *("ConfigurationError", "InvalidArgumentError", "SessionStateError", "AuthError"),
+        *("ConnectionFailedError", "ReplyLostError", "DeadlineExceededError"),
+        *("UnexpectedReplyError", "StatusError"),
+    }
 
 
 class Order(BaseModel):

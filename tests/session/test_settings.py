@@ -220,18 +220,13 @@ def test_setting_of_a_wrong_value(make: Callable[..., Any], name: str, value: An
         make(**{name: value})
 
 
-@pytest.mark.parametrize(
-    ("make", "given", "message"),
-    [
-        # A wait may be 0 and must be a number, unlike a time-out.
-        (session, {"drain": -1}, "drain must be at least 0 seconds and finite"),
-        (session, {"deadline": 0}, "deadline must be more than 0 seconds and finite; None is"),
-        (RetryPolicy, {"attempts": 0}, "attempts must be a whole number of at least 1"),
-    ],
-)
-def test_error_says_what_may_be(make: Callable[..., Any], given: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"^{message}"):
-        make(**given)
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        session(**{name: object()})
+
+    error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
+    assert (error.setting, str(error)) == (name, f"{name} {error.problem}")
 
 
 async def test_ca_file_that_is_none() -> None:
@@ -384,13 +379,8 @@ def test_what_has_no_effect_beside_a_transport_is_refused(
 
     with pytest.raises(ConfigurationError, match=rf"^leave out {name}: .* effect beside {seam}="):
         session(**given)
-
-
-def test_all_that_has_no_effect_is_named_at_once() -> None:
-    given: dict[str, Any] = {"verify": "ca.pem", "proxy": "http://p.test", "trust_env": False}
-
-    with pytest.raises(ConfigurationError, match=r"^leave out verify, proxy, trust_env: "):
-        session(**given, transport=seams()["transport"])
+    with pytest.raises(ConfigurationError, match=r"^leave out .*verify, .*proxy, trust_env: "):
+        session(**{**given, "verify": "ca.pem", "proxy": "http://p.test", "trust_env": False})
 
 
 @pytest.mark.parametrize("seam", ["transport", "http_client"])
@@ -407,15 +397,6 @@ def test_a_setting_has_a_type_a_default_and_a_check() -> None:
     assert ViewSettings.__optional_keys__ == OPTIONS.keys()
     assert EnvironmentSettings.__optional_keys__ == {*DECLARED, "base_url", *login}
     assert ENVIRONMENT.keys() <= EnvironmentSettings.__optional_keys__
-
-
-@pytest.mark.parametrize("name", DECLARED)
-def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        session(**{name: object()})
-
-    error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
-    assert (error.setting, str(error)) == (name, f"{name} {error.problem}")
 
 
 @pytest.mark.parametrize(

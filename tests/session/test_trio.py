@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, Outcome, SessionStateError
+from gateway_sdk import Outcome, SessionStateError
 from tests.support.calls import CALLS
+from tests.support.recorder import Recorder
 
 trio: Any = pytest.importorskip("trio")
 pytestmark = pytest.mark.posix  # wine lacks what trio needs
@@ -14,34 +14,21 @@ pytestmark = pytest.mark.posix  # wine lacks what trio needs
 NEEDS_ASYNCIO = "needs asyncio, and no event loop of asyncio runs here"
 
 
-def session(requests: list[httpx.Request]) -> GatewaySession:
-    def answer(request: httpx.Request) -> httpx.Response:
-        requests.append(request)
-        return httpx.Response(200, json={})
-
-    return GatewaySession(
-        "https://gateway.test",
-        access_token="t",
-        tenant_id="acme",
-        transport=httpx.MockTransport(answer),
-    )
-
-
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_under_trio_says_that_asyncio_is_needed(name: str) -> None:
-    requests: list[httpx.Request] = []
+    recorder = Recorder()
 
     with pytest.raises(SessionStateError, match=NEEDS_ASYNCIO) as caught:
-        trio.run(CALLS[name], session(requests))
+        trio.run(CALLS[name], recorder.session(tenant_id="acme"))
 
     assert caught.value.outcome is Outcome.NOT_SENT
     assert caught.value.operation == name
-    assert requests == []
+    assert recorder.sent == []
 
 
 def test_opening_and_closing_under_trio_say_so_too() -> None:
     """A session that was not opened can still be used in an event loop of asyncio."""
-    gateway = session([])
+    gateway = Recorder().session()
 
     async def use() -> None:
         async with gateway:

@@ -12,7 +12,7 @@ from tests.support.raw_server import OK, raw_server, read_request
 
 ROOT = Path(gateway_sdk.__file__).parent
 FILES = {
-    "_cancellation.py",
+    "_waiting.py",
     "areas/wallet.py",
     "_call/call.py",
     "_call/deadline.py",

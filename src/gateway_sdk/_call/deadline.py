@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from gateway_sdk._cancellation import OwnCancellation
+from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, SessionStateError
 from gateway_sdk.outcome import Advice
 

@@ -23,8 +23,8 @@ from pydantic import BaseModel
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._content import files
-from gateway_sdk._content.files import BINARY, CHUNK, OpenFile
-from gateway_sdk._content.form import CheckedForm, Multipart
+from gateway_sdk._content.files import BINARY, CHUNK, OpenFile, Source
+from gateway_sdk._content.form import Multipart, form_of
 from gateway_sdk._http.request import (
     JSON,
     OnProgress,
@@ -219,7 +219,7 @@ async def _refuse_path(text: str, *, plain_words: bool) -> None:
         )
 
 
-async def _body_of(content: Any) -> Body:  # noqa: PLR0911 - one for each kind
+async def _body_of(content: Any) -> Body:
     match content:
         case bytes() | bytearray() | memoryview():
             return _of_bytes(bytes(content), BINARY)
@@ -227,14 +227,14 @@ async def _body_of(content: Any) -> Body:  # noqa: PLR0911 - one for each kind
             return _of_text(content)
         case Mapping() | list() | BaseModel():
             return _of_bytes(encode_json(content), JSON)
-        case Path():
-            return await _of_file(content)
         case Multipart():
-            return await _of_form(content)
+            content_type, form = await files.in_thread(form_of, content)
+            return _of_source(form, content_type)
         case AsyncIterable():
             return _of_stream(content)
-        case _ if callable(getattr(content, "read", None)):
-            return await _of_open_file(content)
+        case _ if isinstance(content, Path) or callable(getattr(content, "read", None)):
+            source = await files.in_thread(files.source_of, content)
+            return _of_source(source, _guess(getattr(content, "name", None)))
         case _:
             raise InvalidArgumentError(
                 "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "
@@ -257,34 +257,12 @@ def _of_text(text: str) -> Body:
         raise InvalidArgumentError("content is text with half of a surrogate pair") from None
 
 
-async def _of_file(path: Path) -> Body:
-    length = await files.in_thread(files.size_of, path)
+def _of_source(source: Source, content_type: str) -> Body:
     return Body(
-        lambda: files.from_thread(lambda: files.read_path(path, length), ahead=True),
-        _guess(path.name),
-        length,
-        replayable=True,
-    )
-
-
-async def _of_open_file(file: OpenFile) -> Body:
-    """Make a body of the rest of an open file; it can be sent again if the file can seek."""
-    span = await files.in_thread(files.span_of, file)
-    return Body(
-        lambda: files.from_thread(lambda: files.read_open(file, span), ahead=False),
-        _guess(getattr(file, "name", None)),
-        None if span is None else span[1],
-        replayable=span is not None,
-    )
-
-
-async def _of_form(multipart: Multipart) -> Body:
-    form = await files.in_thread(CheckedForm.of, multipart)
-    return Body(
-        lambda: files.from_thread(form.read, ahead=form.ahead),
-        form.content_type,
-        form.length,
-        replayable=form.length is not None,
+        lambda: files.from_thread(source.chunks, ahead=source.ahead),
+        content_type,
+        source.length,
+        replayable=source.length is not None,
     )
 
 

@@ -11,6 +11,9 @@ from asyncio import wrap_future
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, TypeAlias, TypeVar
@@ -48,6 +51,15 @@ R = TypeVar("R")
 _Batch: TypeAlias = "Future[list[bytes]]"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Source:
+    """What is read in a thread: a file, or a form with files."""
+
+    length: int | None  # bytes; None if unknown: then it can be read only once
+    chunks: Callable[[], Generator[bytes, None, None]]  # from the beginning each time
+    ahead: bool  # whether reading ahead is safe: the user has opened nothing of it
+
+
 def most_after(sent: int) -> int:
     """Return the longest that the next chunk may be, in bytes."""
     return CHUNK if sent < FEW else LARGE_CHUNK
@@ -67,7 +79,16 @@ def cut(content: bytes, sent: int) -> Iterator[bytes]:
 # All functions down to `from_thread` block, so they run in a thread.
 
 
-def size_of(path: Path) -> int:
+def source_of(file: Path | OpenFile, start: int | None = None) -> Source:
+    """Check a file; an open one is read from *start*, or else from its position."""
+    if isinstance(file, Path):
+        size = _size_of(file)
+        return Source(size, partial(_read_path, file, size), ahead=True)
+    span = _span_of(file, start)
+    return Source(None if span is None else span[1], partial(_read_open, file, span), ahead=False)
+
+
+def _size_of(path: Path) -> int:
     """Return the length of a regular file in bytes, after a check that it can be opened."""
     try:
         if stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
@@ -99,12 +120,12 @@ def names_file(text: str) -> bool:
         return False
 
 
-def read_path(path: Path, length: int) -> Generator[bytes, None, None]:
+def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:
     with path.open("rb", buffering=0) as file:
         yield from _exactly(file, length, LARGE_CHUNK)  # each read may switch threads
 
 
-def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
+def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
     """Return the start in an open file and the bytes that follow; None if it cannot seek."""
     try:
         if file.readable() and isinstance(file.read(0), bytes):
@@ -125,7 +146,7 @@ def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
     raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
-def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
+def _read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
     """Read an open file from its position; it stays open, because it belongs to the user."""
     if span is None:
         while chunk := _read_some(file, _READ):
@@ -233,9 +254,8 @@ class _Thread:
         self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
-        thread = threading.Thread(
-            target=_serve, args=(generator, self._wanted), name="gateway-upload", daemon=True
-        )
+        run, given = copy_context().run, (_serve, generator, self._wanted)
+        thread = threading.Thread(target=run, args=given, name="gateway-upload", daemon=True)
         with _naming_no_thread():
             thread.start()
 

@@ -2,20 +2,13 @@
 
 import mimetypes
 import secrets
-from collections.abc import Callable, Generator, Iterator, Mapping, Sized
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from gateway_sdk._content.files import (
-    BINARY,
-    OpenFile,
-    read_open,
-    read_path,
-    size_of,
-    span_of,
-)
+from gateway_sdk._content.files import BINARY, OpenFile, Source, source_of
 from gateway_sdk._http.request import check_argument
 from gateway_sdk.errors import InvalidArgumentError
 
@@ -37,9 +30,6 @@ class Multipart:
     fields: Mapping[str, str | list[str]]
     files: Mapping[str, FilePart | list[FilePart]]
 
-    def __repr__(self) -> str:
-        return f"<Multipart of {_count(self.fields)} fields and {_count(self.files)} files>"
-
 
 _NO_FILES: Final = "Multipart needs files: a mapping of names, with at least one file"
 _SIZES: Final = (2, 3)
@@ -47,58 +37,31 @@ _QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {
 """What cannot stand between the quotes of a name, as httpx writes it; ESC too, which it sends."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _File:
-    length: int | None  # bytes; None if unknown
-    chunks: Callable[[], Generator[bytes, None, None]]
-    is_open: bool
-
-    @classmethod
-    def of(cls, file: Path | OpenFile) -> "_File":
-        if isinstance(file, Path):
-            size = size_of(file)
-            return cls(size, partial(read_path, file, size), is_open=False)
-        span = span_of(file, start=0)
-        length = None if span is None else span[1]
-        return cls(length, partial(read_open, file, span), is_open=True)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CheckedForm:
-    content_type: str  # the media type, with the boundary
-    length: int | None  # None if that of a file is unknown; that file cannot seek either
-    ahead: bool  # whether reading ahead is safe, because no file in the form is open already
-    _parts: list[bytes | _File]  # all that is sent, in its order
-
-    @classmethod
-    def of(cls, multipart: Multipart) -> "CheckedForm":
-        boundary = secrets.token_hex(16)
-        parts = list[bytes | _File]()
-        try:
-            for head, body in (*_fields_in(multipart.fields), *_files_in(multipart.files)):
-                parts += [f"--{boundary}\r\n{head}\r\n\r\n".encode(), body, b"\r\n"]
-        except UnicodeEncodeError:  # no cause: its text shows the value
-            raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
-        parts.append(f"--{boundary}--\r\n".encode())
-        lengths = [len(part) if isinstance(part, bytes) else part.length for part in parts]
-        known = [length for length in lengths if length is not None]
-        return cls(
-            f"multipart/form-data; boundary={boundary}",
-            sum(known) if len(known) == len(parts) else None,
-            not any(isinstance(part, _File) and part.is_open for part in parts),
-            parts,
-        )
-
-    def read(self) -> Generator[bytes, None, None]:
-        for part in self._parts:
-            if isinstance(part, bytes):
-                yield part
-            else:
-                yield from part.chunks()
+def form_of(multipart: Multipart) -> tuple[str, Source]:
+    """Check a form; return its media type, with the boundary, and what is sent."""
+    boundary = secrets.token_hex(16)
+    parts = list[bytes | Source]()
+    try:
+        for head, body in (*_fields_in(multipart.fields), *_files_in(multipart.files)):
+            parts += [f"--{boundary}\r\n{head}\r\n\r\n".encode(), body, b"\r\n"]
+    except UnicodeEncodeError:  # no cause: its text shows the value
+        raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
+    parts.append(f"--{boundary}--\r\n".encode())
+    lengths = [len(part) if isinstance(part, bytes) else part.length for part in parts]
+    known = [length for length in lengths if length is not None]
+    return f"multipart/form-data; boundary={boundary}", Source(
+        sum(known) if len(known) == len(parts) else None,
+        partial(_read, parts),
+        ahead=all(isinstance(part, bytes) or part.ahead for part in parts),
+    )
 
 
-def _count(given: object) -> int:
-    return len(given) if isinstance(given, Sized) else 0
+def _read(parts: list[bytes | Source]) -> Generator[bytes, None, None]:
+    for part in parts:
+        if isinstance(part, bytes):
+            yield part
+        else:
+            yield from part.chunks()
 
 
 def _fields_in(fields: object) -> Iterator[tuple[str, bytes]]:
@@ -112,7 +75,7 @@ def _fields_in(fields: object) -> Iterator[tuple[str, bytes]]:
             yield _disposition(name), text.encode()
 
 
-def _files_in(files: object) -> Iterator[tuple[str, bytes | _File]]:
+def _files_in(files: object) -> Iterator[tuple[str, bytes | Source]]:
     given = list(files.items()) if isinstance(files, Mapping) else []
     pairs = [
         (name, file)
@@ -131,7 +94,7 @@ def _files_in(files: object) -> Iterator[tuple[str, bytes | _File]]:
             media_type = media_type or [mimetypes.guess_type(label)[0] or BINARY]
         for text in media_type:
             head += f"\r\nContent-Type: {text}"
-        yield head, file if isinstance(file, bytes) else _File.of(file)
+        yield head, file if isinstance(file, bytes) else source_of(file, 0)
 
 
 def _disposition(name: str) -> str:

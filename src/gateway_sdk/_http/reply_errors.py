@@ -105,13 +105,9 @@ def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
 
 def token_rejected(error: errors.UnauthorizedError) -> errors.TokenRejectedError:
     again = errors.TokenRejectedError(
-        "the gateway answered 401 Unauthorized, also with a new access token",
-        status=error.status,
-        body=error.body,
-        headers=error.headers,
+        "the gateway answered 401 Unauthorized, also with a new access token", status=error.status
     )
-    again.outcome, again.payload = error.outcome, error.payload
-    again.retry_after = error.retry_after
+    vars(again).update(vars(error))
     return again
 
 

@@ -11,12 +11,12 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import httpx
 
-from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.proxy import forwards, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._url import host_and_port
+from gateway_sdk._waiting import OwnCancellation
 
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""

@@ -8,10 +8,10 @@ from typing import Final, cast
 
 import httpx
 
-from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
+from gateway_sdk._waiting import OwnCancellation
 
 _REDIRECTED: Final = 300
 _REFUSED: Final = 400

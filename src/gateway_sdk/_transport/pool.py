@@ -12,9 +12,9 @@ from typing import Final
 
 import httpx
 
-from gateway_sdk._fair_queue import FairQueue
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._waiting import FairQueue
 from gateway_sdk.rate_limit import Limiter
 
 KEEPALIVE_EXPIRY: Final = 50.0

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ValidationError
 from gateway_sdk._call.call import Caller
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._words import describe
-from gateway_sdk.operations import Operation
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -20,7 +19,7 @@ class Area:
         self._caller = caller
 
 
-def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
+def checked(model: type[M], values: Any) -> M:
     """Make a model of the arguments, or raise `InvalidArgumentError`, which names the fields."""
     try:
         is_other = type(values) is not dict and isinstance(values, Mapping)
@@ -28,11 +27,6 @@ def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
         made: M = model.__pydantic_validator__.validate_python(given)
     except ValidationError as error:
         # No cause: it holds the values.
-        raise wrong(operation, describe(error)) from None
+        raise InvalidArgumentError(describe(error)) from None
     else:
         return made
-
-
-def wrong(operation: Operation[Any], message: str) -> InvalidArgumentError:
-    """Return the error for a wrong argument of an operation."""
-    return InvalidArgumentError(message).of_call(operation.name, operation.repeatability, ())

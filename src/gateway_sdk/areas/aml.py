@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import operations
+from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas import Area, wrong
-from gateway_sdk.operations import Operation
+from gateway_sdk.areas import Area
+from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk._content.body import BodyContent
@@ -79,18 +80,14 @@ class AmlArea(Area):
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the status may have changed. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the status may have changed.
         """
         # Interface: Endpoints 8
         return await self._caller.call(
             operations.CHANGE_DOCUMENT_STATUS,
             into=into,
             path={"documentId": document_id},
-            body=_present(operations.CHANGE_DOCUMENT_STATUS, content),
+            body=Unchecked(_present, content),
             content_type=content_type,
             **call,
         )
@@ -153,18 +150,14 @@ class AmlArea(Area):
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the document may have been replaced. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the document may have been replaced.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
         return await self._caller.call(
             operations.UPDATE_DOCUMENT,
             into=into,
             path={"docid": document_id},
-            body=_present(operations.UPDATE_DOCUMENT, content),
+            body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
             **call,
@@ -223,25 +216,21 @@ class AmlArea(Area):
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the document may have been taken in. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the document may have been taken in.
         """
         # Interface: Endpoints 10
         return await self._caller.call(
             operations.UPLOAD_DOCUMENT,
             into=into,
-            body=_present(operations.UPLOAD_DOCUMENT, content),
+            body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
             **call,
         )
 
 
-def _present(operation: Operation[Any], content: object) -> object:
+def _present(content: object) -> object:
     """Refuse None, which would send no body at all."""
     if content is None:
-        raise wrong(operation, "content is missing; an empty document is b''")
+        raise InvalidArgumentError("content is missing; an empty document is b''")
     return content

@@ -29,11 +29,7 @@ class CountryDataArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            GatewayError: the list did not come; asking again does no harm. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: the list did not come; asking again does no harm.
         """
         # Interface: Endpoints 12; Country record
         return await self._caller.call(operations.LIST_COUNTRIES, **call)

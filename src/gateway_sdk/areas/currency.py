@@ -81,16 +81,12 @@ class CurrencyArea(Area):
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.
             NotFoundError: the gateway has no rates of such a currency.
-            GatewayError: the rates did not come; asking again does no harm. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: the rates did not come; asking again does no harm.
         """
         # Interface: Endpoints 3; Exchange rate series request
         operation = operations.EXCHANGE_RATE_SERIES
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
-        body = Unchecked(lambda: checked(operation, models.ExchangeRateSeriesRequest, request))
+        body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, request))
         return await self._caller.call(operation, into=into, body=body, **call)
 
     def exchange_rate_series_bulk(
@@ -126,7 +122,7 @@ class CurrencyArea(Area):
         settings["job"] = job
 
         async def fetch(query: "ExchangeRateSeriesRequest") -> Any:
-            body = Unchecked(lambda: checked(operation, models.ExchangeRateSeriesRequest, query))
+            body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
             return await self._caller.call(operation, body=body)
 
         return run(fetch, queries, **settings)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, checked, wrong
+from gateway_sdk.areas import Area, checked
+from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.models import CreateRequest, Revision
@@ -60,16 +61,11 @@ class CustomerArea(Area):
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
-            GatewayError: its `outcome` says whether the customer may have been created. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the customer may have been created.
         """
         # Interface: Endpoints 1
-        operation = operations.CREATE_CUSTOMER
-        body = Unchecked(lambda: checked(operation, models.CreateRequest, request))
-        return await self._caller.call(operation, into=into, body=body, **call)
+        body = Unchecked(lambda: checked(models.CreateRequest, request))
+        return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
 
     @overload
     async def revise_customer(
@@ -119,11 +115,7 @@ class CustomerArea(Area):
         Raises:
             InvalidArgumentError: there is no revision, or one does not have two strings.
             NotFoundError: there is no such customer.
-            GatewayError: its `outcome` says whether the customer may have been changed. Any call
-                may raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the customer may have been changed.
         """
         # Interface: Endpoints 2; Revision entry
         return await self._caller.call(
@@ -138,14 +130,13 @@ class CustomerArea(Area):
 def _revisions(given: Any) -> "list[Revision]":
     if isinstance(given, Mapping):
         if set(given) == {"key", "value"}:
-            raise wrong(
-                operations.REVISE_CUSTOMER,
-                "revisions is one entry: give a list of entries, or a mapping of keys to values",
+            raise InvalidArgumentError(
+                "revisions is one entry: give a list of entries, or a mapping of keys to values"
             )
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise wrong(operations.REVISE_CUSTOMER, "revisions must be a mapping or an iterable")
-    entries = [checked(operations.REVISE_CUSTOMER, models.Revision, entry) for entry in given]
+        raise InvalidArgumentError("revisions must be a mapping or an iterable")
+    entries = [checked(models.Revision, entry) for entry in given]
     if not entries:
-        raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
+        raise InvalidArgumentError("revisions is empty")
     return entries

@@ -29,11 +29,7 @@ class KycArea(Area):
         Raises:
             InvalidArgumentError: the content is of no such type or cannot be read.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            GatewayError: its `outcome` says whether the gateway may have received it. Any call may
-                raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the gateway may have received it.
         """
         # Interface: Endpoints 11; Events
         await self._caller.call(

@@ -51,11 +51,7 @@ class WalletArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is not an integer.
-            GatewayError: the page did not come; asking again does no harm. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: the page did not come; asking again does no harm.
         """
         # Interface: Endpoints 4; Order history page request
         body = _page_request(page, take)
@@ -137,11 +133,7 @@ class WalletArea(Area):
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such customer.
-            GatewayError: the orders did not come; asking again does no harm. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: the orders did not come; asking again does no harm.
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
@@ -179,11 +171,7 @@ class WalletArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            GatewayError: the balance did not come; asking again does no harm. Any call may raise
-                ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
         return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=into, **call)
@@ -227,11 +215,7 @@ class WalletArea(Area):
             InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such order. If `outcome` is UNKNOWN, an earlier attempt was
                 lost and may have cancelled the order.
-            GatewayError: its `outcome` says whether the order may have been cancelled. Any call may
-                raise ConfigurationError, SessionStateError, AuthError, ConnectionFailedError,
-                ReplyLostError, DeadlineExceededError, UnexpectedReplyError; by status also
-                InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
-                ConflictError, RateLimitedError, ServerError, RedirectError, or another StatusError.
+            GatewayError: its `outcome` says whether the order may have been cancelled.
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
@@ -240,7 +224,7 @@ class WalletArea(Area):
 
 def _page_request(page: int, take: int) -> Unchecked:
     given = {"page": page, "take": take}
-    return Unchecked(lambda: checked(operations.ORDER_HISTORY, models.OrderHistoryPage, given))
+    return Unchecked(lambda: checked(models.OrderHistoryPage, given))
 
 
 def _orders_of(page: Any) -> list[Any] | None:

@@ -1,5 +1,6 @@
 """One document in every form in which it can be given."""
 
+import gzip
 import io
 import os
 import random
@@ -60,6 +61,12 @@ def _member(folder: Path) -> Any:
         return archive.open("scan.pdf")
 
 
+def _compressed(folder: Path) -> Any:
+    """Return a file whose descriptor tells another length than it has."""
+    (folder / "scan.gz").write_bytes(gzip.compress(LARGE))
+    return gzip.open(folder / "scan.gz")
+
+
 def _pipe(buffering: int = -1) -> Any:
     reading, writing = os.pipe()
     os.write(writing, PIPED)
@@ -117,6 +124,8 @@ KINDS: Final[dict[str, Kind]] = {
     "spooled file": Kind(lambda _: _spooled(1)),
     "temporary file": Kind(_temporary),
     "member of an archive": Kind(_member),
+    "compressed file": Kind(_compressed, LARGE),
+    "form with one": Kind(lambda at: Multipart({}, {"front": _compressed(at)}), None),
     "form": Kind(lambda folder: Multipart({"kind": "scan"}, {"front": _path(folder)}), None),
     "pipe": Kind(lambda _: _pipe(), PIPED, replayable=False),
     "unbuffered pipe": Kind(lambda _: _pipe(0), PIPED, replayable=False),

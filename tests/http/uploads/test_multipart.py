@@ -1,6 +1,5 @@
 """Forms: byte for byte what httpx would send, at their own length."""
 
-import gzip
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,10 +9,9 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Multipart
-from gateway_sdk._content.form import CheckedForm
+from gateway_sdk._content.form import form_of
 from tests.http.uploads.kinds import LARGE
-from tests.http.uploads.servers import Unseekable, answer, taking, written
-from tests.support.raw_server import OK
+from tests.http.uploads.servers import Unseekable, taking, written
 from tests.support.secrecy import CANARY
 
 BIG = LARGE[: 3 * 2**20 + 7]
@@ -114,54 +112,15 @@ async def test_a_form_is_what_httpx_would_send(tmp_path: Path, name: str) -> Non
     assert ours.framing == theirs.framing
 
 
-async def test_a_compressed_file_is_sent_decompressed(tmp_path: Path) -> None:
-    """Its descriptor tells the length of what is on the disk; what counts is what it gives."""
-    with gzip.open(tmp_path / "scan.gz", "wb") as file:
-        file.write(BIG)
-
-    async with taking() as (url, taker), session(url) as gateway:
-        with gzip.open(tmp_path / "scan.gz") as file:
-            await gateway.aml.upload_document(Multipart({}, {"front": ("scan", file)}))
-
-    assert BIG in taker.uploads[0].body
-    assert taker.uploads[0].framing[1] == str(len(taker.uploads[0].body))
-
-
-async def test_a_form_is_sent_again_as_it_was(tmp_path: Path) -> None:
-    """What is done to the mappings after the call has begun does not change what is sent."""
-    fields: dict[str, Any] = {"kind": ["scan"]}
-    files: dict[str, Any] = {"front": [b"scan"]}
-
-    async with taking(answer(503), OK) as (url, taker), session(url) as gateway:
-
-        async def change(_: float) -> None:
-            fields["kind"].append("more")
-            fields["other"] = "x"
-            files["front"].append(b"more")
-
-        gateway._caller.shared.sleep = change
-        await gateway.aml.update_document("d", Multipart(fields, files))
-
-    assert taker.uploads[0] == taker.uploads[1]
-
-
 def test_each_form_has_a_boundary_of_its_own() -> None:
     """Nobody who knows one form can guess what would end a part of another."""
-    types = {CheckedForm.of(Multipart({}, {"front": b"x"})).content_type for _ in range(20)}
+    types = {form_of(Multipart({}, {"front": b"x"}))[0] for _ in range(20)}
 
     assert len(types) == 20
 
 
-@pytest.mark.parametrize(
-    ("fields", "files", "text"),
-    [
-        ({CANARY: CANARY}, {CANARY: (CANARY, b"x")}, "<Multipart of 1 fields and 1 files>"),
-        ({}, {"a": [b"", b""], "b": b""}, "<Multipart of 0 fields and 2 files>"),
-        (None, 5, "<Multipart of 0 fields and 0 files>"),
-    ],
-)
-def test_a_form_shows_nothing_of_what_is_in_it(fields: Any, files: Any, text: str) -> None:
+def test_a_form_shows_nothing_of_what_is_in_it() -> None:
     """Its names and contents are often those of a person."""
-    assert repr(Multipart(fields, files)) == text
-    form = CheckedForm.of(Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")}))
-    assert CANARY not in repr(form)
+    given = Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")})
+
+    assert CANARY not in f"{given!r}{form_of(given)!r}"

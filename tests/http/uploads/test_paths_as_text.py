@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from gateway_sdk import GatewaySession, InvalidArgumentError, Outcome, operations
 from gateway_sdk._content.files import may_be_path, names_file
+from tests.support.recorder import Recorder
 from tests.support.secrecy import CANARY, texts_of
 
 ODD = "tab\there.pdf" if os.name == "posix" else "a;b.pdf"
@@ -42,36 +42,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _session() -> tuple[GatewaySession, list[bytes]]:
-    """Make a session and the list that the bodies of its requests are added to."""
-    bodies: list[bytes] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        bodies.append(request.content)
-        return httpx.Response(200)
-
-    transport = httpx.MockTransport(answer)
-    gateway = GatewaySession("https://gateway.test", access_token="t", transport=transport)
-    return gateway, bodies
-
-
 async def _refused(call: Call, text: str) -> None:
-    gateway, bodies = _session()
+    recorder = Recorder()
     with pytest.raises(InvalidArgumentError) as caught:
-        await call(gateway, text)
+        await call(recorder.session(), text)
 
     assert "names an existing file: give pathlib.Path(...)" in str(caught.value)
     assert ".encode()" in str(caught.value)
     assert CANARY not in texts_of(caught.value)
     assert caught.value.outcome is Outcome.NOT_SENT
-    assert bodies == []
+    assert recorder.sent == []
 
 
 async def _sent(call: Call, text: str) -> None:
-    gateway, bodies = _session()
-    await call(gateway, text)
+    recorder = Recorder()
+    await call(recorder.session(), text)
 
-    assert bodies == [text.encode()]
+    assert [request.content for request in recorder.sent] == [text.encode()]
 
 
 WRITINGS: dict[str, Callable[[Path], str]] = {
@@ -98,10 +85,7 @@ async def test_path_of_a_file_is_refused(
 async def test_plain_word_that_is_a_file_is_no_document(call: Call, folder: Path) -> None:
     """A document that is one word is refused if it names a file; its bytes are the way out."""
     await _refused(call, "approved")
-    gateway, bodies = _session()
-    await call(gateway, b"approved")
-
-    assert bodies == [b"approved"]
+    await call(Recorder().session(), b"approved")
 
 
 @pytest.mark.parametrize("call", OTHERS.values(), ids=OTHERS)
@@ -150,7 +134,7 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
         return False
 
     monkeypatch.setattr("gateway_sdk._content.files.names_file", look)
-    gateway, _ = _session()
+    gateway = Recorder().session()
 
     await gateway.aml.upload_document("passport")
     await gateway.aml.upload_document("two\nlines")

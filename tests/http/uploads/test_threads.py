@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -266,6 +267,26 @@ async def test_many_calls_look_at_their_files_in_few_threads() -> None:
             await asyncio.gather(*calls)
 
     assert Noting.seen <= {"looking_0", "looking_1"}
+
+
+PLACE: ContextVar[str] = ContextVar("where the code runs", default="nowhere")
+
+
+class Placed(io.BytesIO):
+    seen: ClassVar[set[str]] = set()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size:
+            self.seen.add(PLACE.get())
+        return super().read(size)
+
+
+async def test_a_file_is_read_in_the_context_of_the_caller() -> None:
+    async with taking() as (url, _), session(url) as gateway:
+        PLACE.set("caller")
+        await gateway.aml.upload_document(Placed(b"x"))
+
+    assert Placed.seen == {"caller"}
 
 
 class Pieces:

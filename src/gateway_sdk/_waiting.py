@@ -1,12 +1,42 @@
-"""Callers that wait for their turn, in the order of their arrival."""
+"""Tasks that wait: each may be cancelled by its own code, and has its turn in a queue."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any
+
+
+class OwnCancellation:
+    """A cancellation of the current task that its own code asks for, from a callback, and ends."""
+
+    __slots__ = ("_base", "_is_asked_for", "_task")
+
+    def __init__(self) -> None:
+        task: Any = asyncio.current_task()
+        self._task: asyncio.Task[object] = task
+        self._base = self._task.cancelling()
+        self._is_asked_for = False
+
+    def cancel(self) -> bool:
+        """Cancel the task, unless it is cancelled already; tell whether it is by this call."""
+        # What somebody else has cancelled is left alone: anyio knows its own cancellation by a
+        # message, which a second one would replace.
+        if self._is_asked_for or self._task.cancelling() > self._base:
+            return False
+        self._is_asked_for = True
+        self._task.cancel()
+        return True
+
+    def take_back(self, kind: type[BaseException] | None) -> bool:
+        """End the cancellation; tell whether this error was raised by it alone."""
+        if not self._is_asked_for:
+            return False
+        self._is_asked_for = False
+        return self._task.uncancel() <= self._base and kind is asyncio.CancelledError
 
 
 class FairQueue:
-    """Keeps no turn for a caller that is cancelled meanwhile: *give_back* passes it on."""
+    """Callers that wait, in the order of their arrival; *give_back* passes an unused turn on."""
 
     def __init__(self, give_back: Callable[[], object]) -> None:
         self._give_back = give_back
