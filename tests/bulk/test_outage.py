@@ -334,19 +334,13 @@ def test_a_session_that_is_closed_stays_closed() -> None:
     """Its error may pass with another session, which a run cannot have: nothing is waited for."""
     calls: list[int] = []
 
-    async def main() -> list[bulk.BulkResult[int, Any]]:
-        gateway = GatewaySession("http://localhost", access_token="-")
-        await gateway.aclose()
+    async def call(item: int) -> None:
+        calls.append(item)
+        error = SessionStateError("closed")
+        error.advice = Advice.REPEAT
+        raise error
 
-        async def call(item: int) -> Any:
-            calls.append(item)
-            return await orders(gateway, item)
-
-        return [result async for result in bulk.run(call, range(20))]
-
-    results = virtual_time.run(main())
-
-    assert all(isinstance(result.error, SessionStateError) for result in results)
+    assert all(result.error for result in results_of(call, range(20)))
     assert sorted(calls) == list(range(20))
 
 
