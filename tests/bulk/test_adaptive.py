@@ -101,9 +101,9 @@ def test_a_stop_of_all_calls_is_over_when_it_ends() -> None:
         await asyncio.sleep(1.0)
         ended.append(virtual_time.now())
 
-    results_of(call, range(6_000), concurrency=bulk.Adaptive(maximum=40), deadline=150.0)
+    results_of(call, range(6_000), concurrency=bulk.Adaptive(maximum=40), deadline=170.0)
 
-    assert sum(time >= 120 for time in ended) >= 0.9 * 40 * 30
+    assert sum(time >= 140 for time in ended) >= 0.9 * 40 * 30
 
 
 def test_the_maximum_is_never_passed() -> None:
@@ -277,21 +277,6 @@ def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
     assert (controller._pace.rate is not None) is is_rate
 
 
-def refusals(controller: Controller, *, is_429: bool, overlapping: bool = False) -> None:
-    """Take a call and refuse the next one, twelve times; perhaps while another is on its way."""
-    for second in range(12):
-        at = float(second)
-        fine = controller.begin(at)
-        refused = None
-        if overlapping:
-            refused = controller.begin(at + 0.1)
-        controller.attempt_ended(fine, at + 0.2, refused=False, is_429=False)
-        controller.ended(fine)
-        refused = refused or controller.begin(at + 0.3)
-        controller.attempt_ended(refused, at + 0.4, refused=True, is_429=is_429)
-        controller.ended(refused)
-
-
 @pytest.mark.parametrize(
     ("is_429", "overlapping", "is_rate"),
     [(True, False, True), (False, False, False), (True, True, False)],
@@ -302,8 +287,14 @@ def test_calls_that_are_refused_alone_prove_a_rate(
 ) -> None:
     """It is not the number of calls; a 503 may have another reason."""
     controller = Controller(maximum=10, start=2)
-
-    refusals(controller, is_429=is_429, overlapping=overlapping)
+    for at in range(12):
+        fine = controller.begin(at)
+        refused = controller.begin(at + 0.1) if overlapping else None
+        controller.attempt_ended(fine, at + 0.2, refused=False, is_429=False)
+        controller.ended(fine)
+        refused = refused or controller.begin(at + 0.3)
+        controller.attempt_ended(refused, at + 0.4, refused=True, is_429=is_429)
+        controller.ended(refused)
 
     assert (controller._pace.rate is not None) is is_rate
 

@@ -166,17 +166,13 @@ class Pace:
             self._good = average
             self._go_to(average, now + _WAIT, seconds=1)
 
-    def taken_since(self, moment: float) -> int:
-        count = 0
-        for time in reversed(self._taken):
-            if time <= moment:
-                break
-            count += 1
-        return count
+    def took(self, count: int, since: float) -> bool:
+        """Tell whether there were so many successes."""
+        return len(self._taken) >= count and self._taken[-count] > since
 
     def _average(self, now: float) -> float:
         since = max(now - _LATELY, self._taken[0] if self._taken else now)
-        return self.taken_since(since) / (now - since) if now > since else 0.0
+        return sum(time > since for time in self._taken) / (now - since) if now > since else 0.0
 
     def _go_to(self, rate: float, since: float, *, seconds: float) -> None:
         self.rate, self._changed = rate, since
@@ -283,11 +279,11 @@ class Controller(FixedLimit):
 
     def _was_idle(self, slot: Slot) -> bool:
         """Whether the gateway served at most half as many calls as it is known to accept."""
-        half = max(1, self._good // 2)
-        if self._pace.taken_since(slot.began) >= half:
-            return False
-        others = sum(other.began <= slot.began for other in self._slots)  # and itself
-        return self._pace.taken_since(slot.began) + others <= half
+        spare = max(1, self._good // 2)
+        if self._pace.took(spare, slot.began):
+            return False  # as nearly always
+        spare -= sum(other.began <= slot.began for other in self._slots)  # and itself
+        return spare >= 0 and not self._pace.took(spare + 1, slot.began)
 
     def _succeeded(self, slot: Slot, now: float) -> None:
         seconds = now - slot.began
@@ -305,11 +301,11 @@ class Controller(FixedLimit):
         return slot.stage.size == self.size
 
     def _judge(self, now: float, *, refused: bool) -> None:
-        """End a stage if it has too many refusals, or enough attempts with the usual ones."""
+        """End a stage with too many refusals, or with enough attempts and the usual ones."""
         stage, (usual, more) = self._stage, self._shares
         if stage.alarm.add(refused=refused, usual=usual, more=more):
             self._refuse(now, stage.alarm.share)
-        elif stage.ended >= stage.needs:
+        elif stage.is_used and stage.ended >= stage.needs:
             share = stage.refused / stage.ended
             if share < (usual + more) / 2 or self._act == self._held:
                 self._act(now)
@@ -346,16 +342,13 @@ class Controller(FixedLimit):
 
     def _started(self, now: float) -> None:
         """Double the number with each round trip."""
-        size = self.size
-        if not self._stage.is_used:
-            return
         if self._is_crowded():
             self._thin_out(now)
             return
         self._keep()
-        self._good = size
-        if size < self._maximum:
-            self._go_to(2 * size, self._started, now, needs=size)
+        self._good = self.size
+        if self.size < self._maximum:
+            self._go_to(2 * self.size, self._started, now, needs=self.size)
         else:
             self._hold(now)
 
@@ -369,8 +362,6 @@ class Controller(FixedLimit):
 
     def _tried(self, now: float) -> None:
         """A higher number of calls is not refused more."""
-        if not self._stage.is_used:
-            return
         if self._is_crowded():
             self._refuse(now, 0.0)
             return
@@ -380,7 +371,7 @@ class Controller(FixedLimit):
 
     def _held(self, now: float) -> None:
         """Keep the number that is known to be good, and judge each block of attempts alone."""
-        stage, was_suspected = self._stage, self._is_suspected
+        was_suspected = self._is_suspected
         self._is_suspected = self._is_crowded()
         if self._is_suspected and was_suspected:
             # The block before this one may have begun before replies took longer.
@@ -388,8 +379,8 @@ class Controller(FixedLimit):
             return
         if not self._is_suspected:
             self._keep()
-        self._patience -= stage.ended
-        if self._patience <= 0 and stage.is_used:
+        self._patience -= self._stage.ended
+        if self._patience <= 0:
             self._look_for_more(now)
         else:
             self._hold(now)
