@@ -255,21 +255,22 @@ def test_waits_after_cuts_stop_no_other_item(refused: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_429", "wait", "is_rate"), [(True, 1.0, True), (False, 1.0, False), (True, 0.4, False)]
+    ("is_429", "wait", "waiting", "is_rate"),
+    [(True, 1.0, 8, True), (False, 1.0, 8, False), (True, 0.4, 8, False), (True, 1.0, 4, False)],
 )
 def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
-    *, is_429: bool, wait: float, is_rate: bool
+    *, is_429: bool, wait: float, waiting: int, is_rate: bool
 ) -> None:
-    """Another status has another reason, and short waits were not asked for."""
+    """Another status has another reason, short waits were not asked for, and half are not all."""
     controller = Controller(maximum=8, start=8)
     for at in (0.0, 3.0):
         slots: list[Slot] = []
         while controller.has_room(at, 0):
             slots.append(controller.begin(at))
         for refused in (False, False, True):
-            for slot in slots:
+            for slot in slots[: waiting if refused else 8]:
                 controller.attempt_ended(slot, at + 0.1, refused=refused, is_429=is_429 and refused)
-        for slot in slots:
+        for slot in slots[:waiting]:
             controller.waits(slot, at + 0.2, wait)
         for slot in slots:
             controller.ended(slot)
