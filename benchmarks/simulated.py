@@ -127,6 +127,7 @@ TABLE: Final = {
     "limit 50, then 25": Gateway(
         lambda: AtOnce(50, 25), 0.75 * FIFTY, 0.9, 0.04, since=SECONDS / 2
     ),
+    "limit 20, then 100": Gateway(lambda: AtOnce(20, 100), 600, 0.82, 0.02),
     "100 in any second, Retry-After: 1": Gateway(
         lambda: PerSecond(100), 100, 0.88, 0.05, retry_after=1.0
     ),
@@ -142,7 +143,7 @@ TABLE: Final = {
     "limit 1": Gateway(lambda: AtOnce(1), 10, 0.85, 0.07),
     "limit 2, Retry-After: 1": Gateway(lambda: AtOnce(2), 20, 0.8, 0.05, retry_after=1.0),
     "limit 5, Retry-After: 1": Gateway(lambda: AtOnce(5), 50, 0.9, 0.02, retry_after=1.0),
-    "limit 8, Retry-After: 1": Gateway(lambda: AtOnce(8), 80, 0.7, 0.05, retry_after=1.0),
+    "limit 8, Retry-After: 1": Gateway(lambda: AtOnce(8), 80, 0.92, 0.05, retry_after=1.0),
     "limit 20, 100 calls an item": Gateway(lambda: AtOnce(20), 200, 0.9, calls=100),
     "the same, 3 % noise": Gateway(lambda: AtOnce(20), 200, 0.9, noise=0.03, calls=100),
     "the same, latency varies (sigma 1)": Gateway(

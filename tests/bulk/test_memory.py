@@ -12,7 +12,7 @@ import pytest
 from gateway_sdk import bulk
 from gateway_sdk.bulk import _limit
 
-WARM, WINDOW, WINDOWS = 500, 500, 3
+WARM, WINDOW, WINDOWS = 300, 300, 3
 """Items before the first measurement, and between two of them."""
 
 TIMES = 100
@@ -72,7 +72,7 @@ async def test_memory_does_not_grow_with_the_items(
     assert min(grown) < per_item * WINDOW
 
 
-EARLIER = 10_000
+EARLIER = 5_000
 
 
 @pytest.mark.parametrize(

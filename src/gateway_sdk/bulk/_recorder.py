@@ -279,8 +279,6 @@ def item_text(item: Any) -> str | None:
 
 def _holds_generator(value: Any) -> bool:
     """Tell whether a value holds a generator: writing it would use it up before the call does."""
-    if value is None or isinstance(value, str | int | float):
-        return False
     inner: Iterable[Any] = ()
     if isinstance(value, Mapping):
         inner = value.values()

@@ -118,6 +118,8 @@ class Runner(Generic[Item, Value]):
         patience: float | None,
     ) -> None:
         self._call = call
+        self._woken = asyncio.Event()
+        self._wake = self._woken.set
         self._source = make_source(items, self._wake)
         self._limit = limit
         self._results = results
@@ -128,7 +130,6 @@ class Runner(Generic[Item, Value]):
         self._expired = False
         self._closing = False
         self._error: BaseException | None = None  # of the run
-        self._woken = asyncio.Event()
         self._outages = Outages(patience, reporter.outage, wake=self._wake, end=self._fail)
         self._of_run = OfRun(
             limit, Bucket(_BUDGET), results.record_intent, results.withdraw, self._wake
@@ -143,9 +144,6 @@ class Runner(Generic[Item, Value]):
         self._ready = 0
         self._streak = 0
         self._timer: asyncio.TimerHandle | None = None  # of the limit
-
-    def _wake(self) -> None:
-        self._woken.set()
 
     async def run(self) -> AsyncGenerator[BulkResult[Item, Value], None]:
         """Yield one result for each item; leave nothing running at the end or after an error."""

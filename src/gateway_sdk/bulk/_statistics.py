@@ -3,14 +3,23 @@
 import math
 from typing import Final, Self
 
-_SIGNIFICANT: Final = 2.33
-"""Standard errors: by chance, a difference of means exceeds them once in a hundred times."""
+NOISE: Final = 1 / 20
+"""The share of refusals that is accepted before the usual share is known."""
+
+FLOOD: Final = 1 / 5
+"""The share of refusals that is surely too high: four times the noise."""
+
+_ALARM: Final = -math.log(1e-4)
+"""Evidence for a drop, which costs about a hundred attempts (CUSUM: a false one is rarer)."""
+
+_MEMORY: Final = 2000
+"""Attempts that measure the noise: a share of 3 % is then known to within 0.4 %."""
 
 _FEW: Final = 2
 """The smallest number of replies that can be compared."""
 
-_MEMORY: Final = 2000
-"""Attempts that measure the noise: a share of 3 % is then known to within 0.4 %."""
+_SIGNIFICANT: Final = 2.33
+"""Standard errors: by chance, a difference of means exceeds them once in a hundred times."""
 
 
 class Latency:
@@ -18,8 +27,7 @@ class Latency:
 
     def __init__(self) -> None:
         self.count = 0
-        self._sum = 0.0
-        self._squares = 0.0
+        self._sum = self._squares = 0.0
 
     def add(self, seconds: float) -> None:
         logarithm = math.log(max(seconds, 1e-6))
@@ -51,13 +59,14 @@ class Alarm:
         self._evidence = 0.0  # a log-likelihood ratio, since it was last below 0
         self._refused = self._attempts = 0
 
-    def add(self, *, refused: bool, usual: float, more: float) -> float:
+    def add(self, *, refused: bool, usual: float = NOISE, more: float = FLOOD) -> bool:
+        """Tell whether there is enough of it."""
         self._evidence += math.log(more / usual) if refused else math.log((1 - more) / (1 - usual))
         self._attempts += 1
         self._refused += refused
         if self._evidence <= 0:
             self._evidence, self._attempts, self._refused = 0.0, 0, 0
-        return self._evidence
+        return self._evidence >= _ALARM
 
     @property
     def share(self) -> float:
@@ -67,21 +76,14 @@ class Alarm:
 class Stage:
     """The attempts since the number of calls at once was last changed."""
 
-    def __init__(self, size: int, since: float, alarm: Alarm | None = None) -> None:
+    def __init__(self, size: int, since: float, alarm: Alarm, *, needs: float) -> None:
         self.size = size
         self.since = since
-        self.fine = self.refused = 0
+        self.needs = needs  # attempts that tell whether the number is good
+        self.ended = self.refused = 0
         self.latency = Latency()
-        self.alarm = alarm or Alarm()
+        self.alarm = alarm
         self.is_used = False  # whether so many calls were in flight; else nothing is learned
-
-    @property
-    def ended(self) -> int:
-        return self.fine + self.refused
-
-    @property
-    def share(self) -> float:
-        return self.refused / self.ended
 
 
 class Slot:
@@ -91,16 +93,15 @@ class Slot:
         self.began = began  # its attempt; in the future if it waits for a retry
         self.stage = stage  # in which the attempt began
         self.was_asleep = False  # whether the attempt is a retry
-        self.was_refused = self.is_429 = False  # the attempt before it
-        self.was_good = False  # whether that number of calls was known to be accepted
+        self.was_refused = False  # the attempt before it
+        self.was_odd = False  # with 429, at a number of calls that was accepted
 
 
 class BaseRate:
     """The refusals while fewer calls are in flight than the gateway is known to accept."""
 
     def __init__(self) -> None:
-        self._attempts = 0.0
-        self._refused = 0.0
+        self._attempts = self._refused = 0.0
 
     @property
     def rate(self) -> float:

@@ -232,18 +232,19 @@ async def test_an_item_of_several_calls_has_one_row_before_them(
 async def test_a_run_within_an_item_writes_to_both_journals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an inner run sends is recorded for the item of the outer run too."""
+    """What the inner items send is recorded for the item of the outer run, and no other one."""
     outer, inner = tmp_path / "outer.db", tmp_path / "inner.db"
     gateway, _, _ = scripted(monkeypatch, created)
 
-    async def call(name: str) -> int:
-        return len(await fetch(inner, [name], creating(gateway)))
+    async def call(names: str) -> int:
+        return len(await fetch(inner, names.split(), creating(gateway)))
 
     async with gateway:
-        await fetch(outer, ["Ada"], call)
+        await fetch(outer, ["Ada Bob"], call)
 
-    for path in (outer, inner):
-        assert [(row["state"], row["once"]) for row in rows(path)] == [("done", True)]
+    for path, sent in ((outer, [2]), (inner, [1, 1])):
+        assert {(row["state"], row["once"]) for row in rows(path)} == {("done", True)}
+        assert [row["attempts"] for row in rows(path)] == sent
 
 
 @pytest.mark.parametrize("end", ["deadline", "close"])

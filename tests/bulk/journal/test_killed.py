@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import resume
 
-COUNT = 250
+COUNT = 120
 
 
 @pytest.mark.timeout(240)

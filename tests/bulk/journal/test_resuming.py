@@ -3,10 +3,8 @@
 import asyncio
 import os
 import shutil
-import sqlite3
 import stat
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import polars as pl
 import pytest
 from pydantic import BaseModel, SecretStr
 
@@ -157,28 +154,6 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
-async def some(item: str) -> Any:
-    """Return a value, or fail."""
-    if item == "bug":
-        raise ZeroDivisionError
-    return {"name": item}
-
-
-async def test_other_tools_read_a_journal_as_it_is(path: Path) -> None:
-    """As polars does; sqlite3 reads into the values."""
-    await fetch(path, ["EUR", "bug", "USD"], some)
-
-    with closing(sqlite3.connect(path)) as database:
-        frame = pl.read_database("select * from items where state = 'done'", database)
-        names = database.execute("select value ->> 'name' from items where state = 'done'")
-
-        assert sorted(name for (name,) in names) == ["EUR", "USD"]
-    assert set(frame.columns) == COLUMNS
-    assert len(frame) == 2
-    assert frame.schema["elapsed"] == pl.Float64
-    assert frame.schema["attempts"] == pl.Int64
-
-
 async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +177,10 @@ async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
     assert "an earlier run ended" in str(error)
     assert [row["state"] for row in rows(copied)] == ["unknown"]
+
+
+DEADLINE = 3600.0
+"""Seconds; the test makes it pass."""
 
 
 class Stuck(httpx.AsyncBaseTransport):
@@ -231,6 +210,14 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
         "gateway_sdk._call.shared_state.make_transport", lambda *_: CustomTransport(stuck, None)
     )
     writes = operation == "create_customer"
+    loop, timers = asyncio.get_running_loop(), list[Callable[[], None]]()
+    call_later = loop.call_later
+
+    def noted(seconds: float, function: Any, *given: Any) -> asyncio.TimerHandle:
+        timers.extend([function] * (seconds == DEADLINE))
+        return call_later(seconds, function, *given)
+
+    monkeypatch.setattr(loop, "call_later", noted)
 
     async def call(_: str) -> Any:
         if writes:
@@ -238,12 +225,11 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
         return await gateway.country_data.list_countries()
 
     async with gateway:
-        run = bulk.run(
-            call, ["one"], journal=path, job=JOB, deadline=1.0 if end == "deadline" else None
-        )
+        run = bulk.run(call, ["one"], journal=path, job=JOB, deadline=DEADLINE)
         first = asyncio.ensure_future(anext(run))
         await stuck.asked.wait()
         if end == "deadline":
+            timers[0]()
             assert (await first).error is not None
         else:
             first.cancel()
