@@ -69,11 +69,7 @@ async def create_customer(customer: dict[str, Any], gateway: Gateway) -> Any:
 @app.exception_handler(GatewayError)
 async def answer(_: Request, error: GatewayError) -> JSONResponse:
     """Tell the caller what happened; the text holds no secret, no body and no personal data."""
-    content = {
-        "error": str(error),
-        "outcome": error.outcome.name,
-        "advice": error.advice,
-    }
+    content = {"error": str(error), "outcome": error.outcome.name, "advice": error.advice}
     wait = error.retry_after if isinstance(error, StatusError) else None
     headers = {} if wait is None else {"Retry-After": str(round(wait))}
     return JSONResponse(content, status_of(error), headers)

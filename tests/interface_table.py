@@ -48,11 +48,7 @@ def _strings(*names: str) -> list[Field]:
 MODELS: Final[dict[str, list[Field]]] = {
     "CreateRequest": [
         *_strings(
-            "customerType",
-            "customerName",
-            "externalCustomerId",
-            "customerStatus",
-            "categorization",
+            "customerType", "customerName", "externalCustomerId", "customerStatus", "categorization"
         ),
         Field("person", "PersonData"),
         Field("notifications", "[NotificationsItem]"),

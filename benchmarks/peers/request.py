@@ -13,12 +13,7 @@ Open = Callable[[str, int], AbstractAsyncContextManager[Call]]
 
 PATH: Final = "/currency/1.0.0/exchangeRateSeries"
 TOKEN: Final = "-"  # noqa: S105 - none
-BODY: Final = {
-    "base": "EUR",
-    "symbols": "USD",
-    "startDate": "2026-01-02",
-    "endDate": "2026-01-05",
-}
+BODY: Final = {"base": "EUR", "symbols": "USD", "startDate": "2026-01-02", "endDate": "2026-01-05"}
 JSON: Final = json.dumps(BODY, separators=(",", ":")).encode()
 HEADERS: Final = {"Authorization": f"Bearer {TOKEN}"}
 

@@ -11,12 +11,7 @@ PYTEST_DONT_REWRITE: else pytest warns if the package was imported before its pl
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway_sdk import (
-        auth as auth,
-        bulk as bulk,
-        models as models,
-        operations as operations,
-    )
+    from gateway_sdk import auth as auth, bulk as bulk, models as models, operations as operations
     from gateway_sdk._call.retry import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
     from gateway_sdk._content.form import Multipart as Multipart
     from gateway_sdk._transport.public import GatewayTransport as GatewayTransport

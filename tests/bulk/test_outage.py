@@ -136,9 +136,7 @@ def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
     assert transport.asked[-1][1] <= moments[-1] + patience
 
 
-def test_an_outage_at_the_end_of_a_run_is_waited_out_too(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_outage_at_the_end_of_a_run_is_waited_out_too(caplog: pytest.LogCaptureFixture) -> None:
     """A single item is left, and there is no connection: that cannot be the item's fault.
 
     Who has no `on_progress` finds it in the log.
@@ -385,8 +383,7 @@ def refusing(
 
 
 @pytest.mark.parametrize(
-    ("retry_after", "least"),
-    [("7", [7] * 5), (None, [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30])],
+    ("retry_after", "least"), [("7", [7] * 5), (None, [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30])]
 )
 def test_waits_are_those_asked_for_or_double(retry_after: str | None, least: list[float]) -> None:
     """With a random addition of at most one second; attempts before them count."""

@@ -82,10 +82,7 @@ DAY = date(2026, 1, 2)
             [RateRow("CHF", "USD", DAY, Decimal("1.10"))],
         ),
         # A text keeps its digits: gateways write amounts so, and a journal such numbers.
-        (
-            {"rates": {"2026-01-02": {"USD": "1.10"}}},
-            [RateRow("CHF", "USD", DAY, Decimal("1.10"))],
-        ),
+        ({"rates": {"2026-01-02": {"USD": "1.10"}}}, [RateRow("CHF", "USD", DAY, Decimal("1.10"))]),
         ({"rates": {}}, []),
     ],
 )

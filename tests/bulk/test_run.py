@@ -320,8 +320,7 @@ def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: s
 
 
 @pytest.mark.parametrize(
-    ("item", "why"),
-    [(object(), "no JSON value"), (SecretStr("one"), "a secret")],
+    ("item", "why"), [(object(), "no JSON value"), (SecretStr("one"), "a secret")]
 )
 async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
     """Results of calls in flight are yielded; the error gives the way out and shows no item."""

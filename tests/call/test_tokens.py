@@ -16,6 +16,7 @@ from gateway_sdk import (
     ForbiddenError,
     GatewayError,
     GatewaySession,
+    LoginRequiredError,
     Observer,
     Outcome,
     TokenRejectedError,
@@ -157,27 +158,30 @@ async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
     assert caught.value.outcome is Outcome.NOT_SENT
 
 
-async def test_calls_do_not_wait_for_one_failure_after_the_other(
+async def test_calls_share_the_failure_that_they_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those that waited for a function that failed ask it themselves, together."""
-    asked, all_ask = 0, asyncio.Event()
+    """A function that fails is asked once for all of them, and again by the next call."""
+    asked, may_fail = 0, asyncio.Event()
+    failures = LookupError(), LoginRequiredError("log in")
 
     async def failing() -> Token:
         nonlocal asked
         asked += 1
-        await asyncio.sleep(0)
-        if asked == 5:
-            all_ask.set()
-        if asked > 1:
-            await all_ask.wait()
-        raise LookupError
+        await may_fail.wait()
+        raise failures[asked - 1]
 
     gateway, _, _ = scripted(monkeypatch, access_token=failing)
-    calls = [CALLS["order_history"](gateway) for _ in range(5)]
-    async with asyncio.timeout(5):
+    for number, wanted in enumerate((AuthError, LoginRequiredError), 1):
+        may_fail.clear()
+        calls = [asyncio.create_task(CALLS["order_history"](gateway)) for _ in range(5)]
+        for _ in range(9):
+            await asyncio.sleep(0)
+        may_fail.set()
         errors = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(error) for error in errors] == [AuthError] * 5
+        assert [type(one) for one in errors] == [wanted] * 5
+        assert len(set(map(id, errors))) == 5
+        assert asked == number
 
 
 async def test_an_error_that_calls_share_is_written_by_none(

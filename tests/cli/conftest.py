@@ -10,11 +10,7 @@ import pytest
 
 from gateway_sdk.auth import _receiver
 from gateway_sdk.cli import main
-from gateway_sdk.sandbox import (
-    AUTHORIZE_PATH,
-    SANDBOX_CLIENT_ID,
-    Sandbox,
-)
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
 from tests.cli.logins import Tab
 from tests.cli.support import Ended, Terminal
 

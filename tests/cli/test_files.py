@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.files import (
-    check_place,
-    open_content,
-    read_json,
-    to_parquet,
-    write_file,
-)
+from gateway_sdk.cli.files import check_place, open_content, read_json, to_parquet, write_file
 from gateway_sdk.cli.process import CommandError
 from tests.cli.support import FIRST, series_of
 

@@ -73,10 +73,7 @@ NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
 
 @pytest.mark.parametrize(
     ("moment", "written"),
-    [
-        (NOON, "2027-01-15 12:00:00 UTC, in 0 s"),
-        (NOON - 90, "2027-01-15 11:58:30 UTC, 90 s ago"),
-    ],
+    [(NOON, "2027-01-15 12:00:00 UTC, in 0 s"), (NOON - 90, "2027-01-15 11:58:30 UTC, 90 s ago")],
 )
 def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
     assert describe_moment(moment, NOON) == written

@@ -24,8 +24,7 @@ from tests.support.documents import DOCUMENTS, ROOT, every
 README = (ROOT / "README.md").read_text()
 # They have a page each, or their names have.
 MODULES = {
-    f"gateway_sdk.{name}"
-    for name in ("__version__", "auth", "bulk", "fleet", "models", "operations")
+    f"gateway_sdk.{name}" for name in ("__version__", "auth", "bulk", "models", "operations")
 }
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text()
 

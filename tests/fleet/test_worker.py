@@ -659,9 +659,7 @@ class Reserving:
 
 
 @pytest.mark.parametrize("used_until", [-1.0, 0.0, 3.0], ids=["burst", "none", "queue"])
-def test_permits_are_for_those_that_wait_and_handed_out_in_order(
-    used_until: float,
-) -> None:
+def test_permits_are_for_those_that_wait_and_handed_out_in_order(used_until: float) -> None:
     database: Any = Reserving(used_until)
     passed: list[tuple[int, float]] = []
 

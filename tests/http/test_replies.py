@@ -91,8 +91,7 @@ BODIES: list[tuple[str, bytes, str | None, Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "value"),
-    [pytest.param(*row, id=name) for name, *row in BODIES],
+    ("body", "content_type", "value"), [pytest.param(*row, id=name) for name, *row in BODIES]
 )
 async def test_open_body_is_decoded(body: bytes, content_type: str | None, value: Any) -> None:
     found = await read(body, content_type)

@@ -10,11 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from gateway_sdk import (
-    GatewaySession,
-    InvalidArgumentError,
-    operations,
-)
+from gateway_sdk import GatewaySession, InvalidArgumentError, operations
 from gateway_sdk.models import Country, CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
 from tests import interface_table

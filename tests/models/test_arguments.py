@@ -132,10 +132,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: _query(base=10**5000), "base\n  must be a string, not int"),
     (lambda: _query(symbols=5), "symbols\n  must be a string or an iterable of codes, not 5"),
     (lambda: _query(end_date=None), "end_date\n  must be a string or a date, not None"),
-    (
-        lambda: ExchangeRateSeriesRequest.model_validate({"base": "EUR"}),
-        "start_date\n  is missing",
-    ),
+    (lambda: ExchangeRateSeriesRequest.model_validate({"base": "EUR"}), "start_date\n  is missing"),
     (lambda: CreateRequest(is_b2b=CANARY), "is_b2b\n  must be True or False, not str"),  # type: ignore[arg-type]
     (lambda: CreateRequest(customer_type=4711), "customer_type\n  must be a string, not int"),  # type: ignore[arg-type]
     (lambda: CreateRequest(share_percentage=2**63), "share_percentage\n  must fit into 64 bits"),

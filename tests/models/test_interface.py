@@ -11,14 +11,7 @@ from pydantic.alias_generators import to_snake
 
 from gateway_sdk import models
 from gateway_sdk.models._base import Model, RequestModel
-from tests.interface_table import (
-    MODELS,
-    REPLIES,
-    REQUESTS,
-    REQUIRED_FIELDS,
-    Field,
-    sample,
-)
+from tests.interface_table import MODELS, REPLIES, REQUESTS, REQUIRED_FIELDS, Field, sample
 
 # Values that do not fit a type, by type; none of them may be converted.
 WRONG: dict[str, list[Any]] = {
@@ -33,9 +26,7 @@ WRONG: dict[str, list[Any]] = {
 
 
 # A list of codes is joined: tests/models/test_arguments.py.
-TAKEN: dict[tuple[str, str], list[Any]] = {
-    ("ExchangeRateSeriesRequest", "symbols"): [["text"]],
-}
+TAKEN: dict[tuple[str, str], list[Any]] = {("ExchangeRateSeriesRequest", "symbols"): [["text"]]}
 
 
 def _model(name: str) -> type[Model]:
@@ -116,8 +107,7 @@ def test_wrong_types_are_refused_and_never_converted(name: str, field: Field) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "field"),
-    _fields(*[name for name in REQUESTS if name not in REQUIRED_FIELDS]),
+    ("name", "field"), _fields(*[name for name in REQUESTS if name not in REQUIRED_FIELDS])
 )
 def test_absent_field_is_not_sent(name: str, field: Field) -> None:
     values = sample(name)

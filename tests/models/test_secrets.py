@@ -34,12 +34,9 @@ def _canaries(kind: str) -> Any:
         return [_canaries(kind[1:-1])]
     if kind in MODELS:
         return {field.wire_name: _canaries(field.type) for field in MODELS[kind]}
-    return {
-        "string": CANARY,
-        "int64": 471147114711,
-        "boolean": True,
-        "any": {CANARY: [CANARY]},
-    }[kind]
+    return {"string": CANARY, "int64": 471147114711, "boolean": True, "any": {CANARY: [CANARY]}}[
+        kind
+    ]
 
 
 def _model(name: str) -> Any:

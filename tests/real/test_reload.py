@@ -43,9 +43,7 @@ async def test_a_server_that_is_reloaded_and_killed(name: str, folder: Path) -> 
         open_session(place.url, witness, rate_limit=PACE) as gateway,
     ):
         await disturb_under_load(
-            gateway,
-            witness,
-            *(partial(disturb, place) for disturb in disturbances),
+            gateway, witness, *(partial(disturb, place) for disturb in disturbances)
         )
         ledger = place.ledger()
 

@@ -24,12 +24,7 @@ from gateway_sdk import (
     operations,
 )
 from gateway_sdk._call import shared_state
-from gateway_sdk.models import (
-    CreateRequest,
-    ExchangeRateSeriesRequest,
-    PersonData,
-    Revision,
-)
+from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest, PersonData, Revision
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.recorder import Recorder
@@ -188,8 +183,7 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
-    [pytest.param(call, message, id=name) for name, call, message in ARGUMENTS],
+    ("call", "message"), [pytest.param(call, message, id=name) for name, call, message in ARGUMENTS]
 )
 async def test_wrong_argument(
     call: Call, message: str, gateway: GatewaySession, transport: Recorder
@@ -242,8 +236,7 @@ async def test_no_text_reaches_another_path() -> None:
             await writer.drain()
 
     texts = st.one_of(
-        st.text(max_size=12),
-        st.text(alphabet="./\\%?#2eE;: \n\x00{}ä\ud800", max_size=8),
+        st.text(max_size=12), st.text(alphabet="./\\%?#2eE;: \n\x00{}ä\ud800", max_size=8)
     )
     examples: list[str] = []
 

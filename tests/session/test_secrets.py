@@ -127,10 +127,7 @@ async def test_no_text_shows_a_secret(
 ) -> None:
     observer, silence = Listener(), Silence()
     handler, kinds = WAYS[way]
-    async with (
-        everything_logged(caplog) as records,
-        raw_server(handler or silence.handle) as url,
-    ):
+    async with everything_logged(caplog) as records, raw_server(handler or silence.handle) as url:
         gateway = session(
             "http://127.0.0.1:1" if way == "nobody there" else url,
             observers=[observer],

@@ -45,7 +45,7 @@ def eager(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> Any:
 
 
 LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
-    "asyncio": asyncio.new_event_loop,
+    "asyncio": asyncio.new_event_loop
 }
 if sys.platform != "win32":
     import uvloop

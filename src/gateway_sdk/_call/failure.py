@@ -34,12 +34,7 @@ from gateway_sdk.errors import (
 )
 from gateway_sdk.outcome import Advice, Outcome
 
-_SELF_EXPLAINING: Final = (
-    ConnectionFailedError,
-    ReplyLostError,
-    StatusError,
-    UnexpectedReplyError,
-)
+_SELF_EXPLAINING: Final = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)
 """Errors whose outcome follows from what the attempt proves."""
 
 

@@ -25,10 +25,7 @@ from gateway_sdk._python import with_added
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
-from gateway_sdk.errors import (
-    ConfigurationError,
-    SessionStateError,
-)
+from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice

@@ -359,8 +359,7 @@ class SingleFlight:
         task.result()
 
     def start(self) -> asyncio.Task[None]:
-        task = self._running()
-        if task is None:
+        if (task := self._running()) is None:
             task = self._task = asyncio.create_task(self._work(), name="gateway_sdk-token")
             # Its error is retrieved here: perhaps nobody waits for it.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())

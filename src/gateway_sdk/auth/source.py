@@ -95,21 +95,24 @@ class FunctionTokenSource:
         self._ask_again_at = -math.inf
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = asyncio.Lock()
+        self._failure: GatewayError = AuthError("")  # the last one
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return the token that is kept, or what the function returns."""
         if rejected is not None:
             self.reject(rejected)
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
+        if self._loop is not (loop := asyncio.get_running_loop()):
             self._loop, self._asking = loop, asyncio.Lock()
         if not self._asks_always:
             if (token := self.ready()) is not None:
                 return token
-            async with (asking := self._asking):
+            failure = self._failure
+            async with self._asking:
                 if (cached := self._cached) is not None and cached.is_fresh():
                     return cached.token
-                if not self._asks_always and self._asking is asking:
+                if self._failure is not failure:  # of the question that this caller waited for
+                    raise _failed(self._failure)
+                if not self._asks_always:
                     return await self._renew()
         return await self._ask()
 
@@ -130,7 +133,7 @@ class FunctionTokenSource:
         try:
             return await self._ask()
         except Exception as error:
-            self._asking = asyncio.Lock()  # those who wait ask at once, not one after the other
+            self._failure = _failed(error)
             if self._cached is None or not self._cached.lasts():
                 raise
             self._ask_again_at = time.monotonic() + RENEWAL_INTERVAL
@@ -181,8 +184,7 @@ def as_token_source(name: str, access_token: object) -> TokenSource:
 
 def invalidate(source: TokenSource, token: AccessToken) -> None:
     """Tell a source that the gateway refused a token, when no other one is fetched."""
-    reject = getattr(source, "reject", None)
-    if reject is None:
+    if (reject := getattr(source, "reject", None)) is None:
         return
     try:
         reject(token)
@@ -193,8 +195,7 @@ def invalidate(source: TokenSource, token: AccessToken) -> None:
 
 def note_success(source: TokenSource, token: AccessToken) -> None:
     """Tell a SharedTokenSource that the gateway accepted a token."""
-    note = getattr(source, "note_success", None)
-    if note is not None:
+    if (note := getattr(source, "note_success", None)) is not None:
         note(token)
 
 
@@ -210,12 +211,8 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     """Return a token of the source that is valid in a header; AuthError if it returns none."""
     try:
         token: Any = await (source.token(rejected) if rejected else source.token())
-    except GatewayError as error:
-        # Other calls may hold the same error, and each writes its operation into its own.
-        raise copy(error) from error.__cause__
     except Exception as error:  # noqa: BLE001 - the caller's source may raise anything
-        # Without the cause, whose message may contain a URL with a token.
-        raise AuthError(f"the source of the access token failed: {type(error).__name__}") from None
+        raise _failed(error) from (error.__cause__ if isinstance(error, GatewayError) else None)
     if isinstance(token, Token):
         return token
     if not isinstance(token, str | SecretStr):
@@ -223,6 +220,14 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     if problem := problem_of(text_of(token)):
         raise AuthError(f"the access token from its source {problem}")
     return _HiddenToken(token) if isinstance(token, str) else token
+
+
+def _failed(error: Exception) -> GatewayError:
+    """Return an error of a source for another call, which writes its operation into it."""
+    if isinstance(error, GatewayError):
+        return copy(error)
+    # Without its message and its cause, which may contain a URL with a token.
+    return AuthError(f"the source of the access token failed: {type(error).__name__}")
 
 
 class _HiddenToken(str):

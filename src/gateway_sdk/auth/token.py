@@ -60,8 +60,7 @@ class Token(NotPickled):
             scope: Names, or one text with spaces between them.
         """
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
-        problem = problem_of(text)
-        if problem:
+        if problem := problem_of(text):
             raise ConfigurationError(f"the access token {problem}")
         names = scope_names(scope)
         began = time.time() if obtained_at is None else _moment("obtained_at", obtained_at)
@@ -175,8 +174,7 @@ def scope_names(scope: str | Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-# The last second of the year 9999, the last that `datetime` can represent.
-_LAST_MOMENT: Final = 253402300799.0
+_LAST_MOMENT: Final = 253402300799.0  # of the year 9999, the last that `datetime` can represent
 
 
 def _moment(name: str, seconds: Any) -> float:

@@ -10,12 +10,7 @@ from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk.bulk._limit import TOO_MANY, FixedLimit, was_refused
 from gateway_sdk.bulk.results import BulkResult, Item, Value
-from gateway_sdk.errors import (
-    DeadlineExceededError,
-    GatewayError,
-    SessionStateError,
-    StatusError,
-)
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, SessionStateError, StatusError
 from gateway_sdk.observer import CallInfo
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 

@@ -40,8 +40,7 @@ def _number(value: object) -> object:
 class _Reply(BaseModel):
     base: str | None = None
     rates: dict[
-        Annotated[date, PlainValidator(_day)],
-        dict[str, Annotated[Any, PlainValidator(_number)]],
+        Annotated[date, PlainValidator(_day)], dict[str, Annotated[Any, PlainValidator(_number)]]
     ]
 
 

@@ -17,12 +17,7 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
 
-from gateway_sdk._settings import (
-    ENVIRONMENT,
-    token_store,
-    with_access_token,
-    with_environment,
-)
+from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk._url import origin_of_text, parse_base_url
 from gateway_sdk.auth import PrivateFileStore, TokenStore
 from gateway_sdk.cli.arguments import GIVEN

@@ -242,8 +242,7 @@ async def is_seen(connection: Connection, queue: str, host: str) -> bool:
 async def open_chunks(connection: Connection, name: str) -> list[int]:
     plan = await _find(connection, name)
     rows = await connection.execute(
-        "select number from gateway_fleet.chunk where plan = %s and open order by number",
-        [plan[0]],
+        "select number from gateway_fleet.chunk where plan = %s and open order by number", [plan[0]]
     )
     return [row[0] for row in await rows.fetchall()]
 

@@ -180,10 +180,7 @@ class OpenTelemetry(Observer):
         outside = context.get_current()
         name = call.operation.name
         span = self._tracer.start_span(
-            name,
-            outside,
-            attributes={"gateway.operation": name},
-            links=_links(outside),
+            name, outside, attributes={"gateway.operation": name}, links=_links(outside)
         )
         current = _Current(set_span_in_context(span, outside))
         self._calls[call] = _Call(span, current, is_measured=self._metrics.are_taken)

@@ -3,12 +3,7 @@
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 from gateway_sdk.sandbox._faults import Fault, Faults
 from gateway_sdk.sandbox._received import ReceivedCall
-from gateway_sdk.sandbox._sandbox import (
-    SANDBOX_ACCESS_TOKEN,
-    Sandbox,
-    SandboxServer,
-    SandboxTenant,
-)
+from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox, SandboxServer, SandboxTenant
 from gateway_sdk.sandbox._visitor import Visitor
 
 __all__ = [

@@ -16,13 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway_sdk.sandbox._http import (
-    parse_json,
-    read_content,
-    read_json,
-    read_text,
-    timestamp,
-)
+from gateway_sdk.sandbox._http import parse_json, read_content, read_json, read_text, timestamp
 from gateway_sdk.sandbox._reference_data import Series, country_list, reference_rates
 
 MAX_TAKE = 100

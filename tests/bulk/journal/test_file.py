@@ -210,14 +210,8 @@ def lines(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (
-            lambda path: path.write_bytes(b"precious"),
-            "file is not a database; give another file",
-        ),
-        (
-            lambda path: path.write_bytes(b"\0" * 4096),
-            "file is not a database; give another file",
-        ),
+        (lambda path: path.write_bytes(b"precious"), "file is not a database; give another file"),
+        (lambda path: path.write_bytes(b"\0" * 4096), "file is not a database; give another file"),
         (lines, "file is not a database; give another file"),
         (lambda path: path.write_bytes(b"x"), "is no journal: give another file"),
         (foreign, "is an SQLite file of another program: give another file"),

@@ -438,8 +438,4 @@ async def test_what_a_run_waits_for_is_told_once(
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 
     assert capsys.readouterr().err.startswith("Since 03:04:05 UTC: no connection\n")
-    assert shown == [
-        (0, 1, 0, "waiting since 03:04:05 UTC"),
-        (0, 1, 0),
-        (1, 1, 1, "1 failed"),
-    ]
+    assert shown == [(0, 1, 0, "waiting since 03:04:05 UTC"), (0, 1, 0), (1, 1, 1, "1 failed")]

@@ -53,10 +53,7 @@ async def test_an_open_file_that_changes(
 @pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
 @pytest.mark.parametrize("change", [grow, shrink, lambda file: file.write(b"other")])
 async def test_a_path_whose_file_changes(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    change: Callable[[Any], object],
-    form: bool,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: Callable[[Any], object], form: bool
 ) -> None:
     path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
     os.utime(path, (1, 1))  # clocks of files may be coarse

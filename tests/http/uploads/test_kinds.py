@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import (
-    GatewaySession,
-    Outcome,
-    RetryPolicy,
-    ServerError,
-    operations,
-)
+from gateway_sdk import GatewaySession, Outcome, RetryPolicy, ServerError, operations
 from tests.http.uploads.kinds import KINDS, OPEN, given
 from tests.http.uploads.servers import Taker, Upload, answer, taking
 from tests.support.raw_server import OK

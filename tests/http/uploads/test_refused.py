@@ -9,13 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import (
-    GatewaySession,
-    InvalidArgumentError,
-    Multipart,
-    Outcome,
-    UploadFailedError,
-)
+from gateway_sdk import GatewaySession, InvalidArgumentError, Multipart, Outcome, UploadFailedError
 from tests.http.uploads.servers import written
 from tests.support.scripted import scripted
 from tests.support.secrecy import CANARY, texts_of

@@ -12,12 +12,7 @@ import typer
 
 from gateway_sdk import auth
 from gateway_sdk.auth import ImplicitFlow, Token
-from gateway_sdk.auth._receiver import (
-    KEPT_SECONDS,
-    can_listen,
-    is_a_port_kept,
-    wait_for_kept_ports,
-)
+from gateway_sdk.auth._receiver import KEPT_SECONDS, can_listen, is_a_port_kept, wait_for_kept_ports
 from gateway_sdk.cli import config, output
 from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.config import OPTIONS, Settings, settings_of

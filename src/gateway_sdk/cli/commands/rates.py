@@ -87,8 +87,7 @@ def rates(
     as_csv: AsCsv = False,
     plot: Annotated[bool, switch("--plot", "Draw curves in the terminal.")] = False,
     png: Annotated[
-        Path | None,
-        option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_png),
+        Path | None, option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_png)
     ] = None,
     parquet: Annotated[
         Path | None,
@@ -369,8 +368,7 @@ def _fetch(run: Run, options: dict[str, Any]) -> None:
 
 @many.command()
 def export(
-    journal: Annotated[Path, argument("RUN.db", "The journal of a run.")],
-    out: OutFile,
+    journal: Annotated[Path, argument("RUN.db", "The journal of a run.")], out: OutFile
 ) -> None:
     """Write what the journal of a bulk run holds into a file.
 
