@@ -51,7 +51,6 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store in a folder that does not exist yet."""
     return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
 
 

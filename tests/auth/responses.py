@@ -56,7 +56,6 @@ def finish(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
 
 
 def finish_url(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
-    """Finish a login with the same response as the URL that a browser shows."""
     url = CALLBACK + (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")
     return paste(attempt, url)
 

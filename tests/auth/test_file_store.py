@@ -40,7 +40,6 @@ def mode_of(path: Path) -> int:
 
 
 async def error_of(use: Awaitable[object]) -> str:
-    """Return the error of a use, after searching it for the token."""
     with pytest.raises(TokenStoreError) as caught:
         await use
     assert CANARY not in texts_of(caught.value)
@@ -308,7 +307,6 @@ async def test_the_old_token_stays_if_writing_fails(
 async def test_a_save_fails_if_a_logout_falls_into_it(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No token is left."""
     real = os.fsync
 
     def sync_and_log_out(descriptor: int) -> None:

@@ -297,7 +297,6 @@ async def test_a_pasted_response_without_a_token_ends_the_login(
     ("redirect_uri", "options"), [(HERE, {}), (ELSEWHERE, {}), (HERE, {"paste": None})]
 )
 async def test_a_login_times_out(redirect_uri: str, options: dict[str, Any]) -> None:
-    """The time-out includes pasting, and ends it."""
     case = Case(redirect_uri, seconds=0.01, **options)
     with pytest.raises(LoginTimeoutError, match=r"^the login was not finished within 0\.01 s: no "):
         await case.task

@@ -350,7 +350,6 @@ async def test_where_the_user_is_unknown_the_cookie_decides(
 
 @linux_only
 def test_the_owner_of_a_socket_is_known() -> None:
-    """It is the user who opened it; a port without that connection has no owner."""
     with ExitStack() as stack:
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         client = stack.enter_context(socket.create_connection(server.getsockname()))

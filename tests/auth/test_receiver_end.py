@@ -144,7 +144,6 @@ async def test_the_next_login_takes_a_kept_port_over(
 
 
 async def test_ports_are_kept_for_some_minutes_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then they are free again; `wait` returns with the last one."""
     monkeypatch.setattr(_receiver, "KEPT_SECONDS", 0.2)
     async with waiting() as there:
         await end(there, "a cancellation")

@@ -83,7 +83,6 @@ def test_an_attempt_accepts_only_its_own_response() -> None:
 
 @pytest.mark.parametrize("in_query", [0, 1, 30_000])
 def test_the_longest_response_has_64_kib(in_query: int) -> None:
-    """Fragment and query together."""
     for too_long in (0, 1):
         attempt = FLOW.start(CALLBACK)
         room = 64 * 1024 + too_long - in_query - len(fill(f"{GOOD}&x=", attempt))
@@ -129,7 +128,6 @@ def test_a_standard_error_code_is_explained(code: str) -> None:
     ],
 )
 def test_texts_of_a_server_are_made_harmless(said: str, kept: str) -> None:
-    """They are on one line, printable and short, and only in the attributes of the error."""
     attempt = FLOW.start(CALLBACK)
     text = quote(fill(said, attempt))
     with log_book() as lines, pytest.raises(AuthorizationDeniedError) as caught:

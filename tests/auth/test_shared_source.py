@@ -76,7 +76,6 @@ async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
 async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
     clock: Clock, stored: bool
 ) -> None:
-    """A token from the future is used, but for no longer than its lifetime."""
     monotonic = Clock(0)
     token = make_token("first", expires_at=clock.now + 3600)
     clocks: dict[str, Any] = {"clock": clock, "monotonic": monotonic}
@@ -98,7 +97,6 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
 
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
 async def test_a_rejected_token_is_replaced_once(form: Callable[[Token], Any]) -> None:
-    """In whichever form it is rejected; a late 401 returns the present one at once."""
     source = SharedTokenSource(store := Store(), person := Person())
     first = await source.token()
     second = await source.token(rejected=form(first))
@@ -364,8 +362,6 @@ async def test_a_source_may_be_closed_while_the_store_is_busy(
 def test_a_store_that_never_replies_is_an_error(
     step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a minute the store counts as failed."""
-
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()
 

@@ -98,8 +98,6 @@ async def test_an_expired_token_is_not_sent(
 async def test_a_token_that_expires_between_attempts_is_not_sent_again(
     monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    """A retry asks for the token again, and the error has the attempts before it."""
-
     def unavailable(request: httpx.Request) -> httpx.Response:
         clock.now += 60
         return httpx.Response(503)
@@ -246,7 +244,6 @@ async def test_a_failure_ahead_of_the_end_costs_no_call(
 async def test_a_rejected_token_is_asked_for_once_more(
     vault: Vault, source: FunctionTokenSource
 ) -> None:
-    """Many 401 for one token ask once; one for a token that was replaced asks not at all."""
     old = await fetch_token(source)
     assert await names(source, 50, rejected=old) == {"token-2"}
     assert vault.asked == 2
@@ -271,7 +268,6 @@ async def test_a_cancelled_question_is_asked_by_the_next(
 
 
 def test_one_source_works_in_several_event_loops(clock: Clock, source: FunctionTokenSource) -> None:
-    """All callers wait in each; the token is kept between them."""
     for wanted in ("token-1", "token-1", "token-2"):
         assert asyncio.run(names(source, 9)) == {wanted}
         clock.now += LIFE / 2

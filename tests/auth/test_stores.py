@@ -125,7 +125,6 @@ SHELVES = {"file": _file, "keyring": _keyring, "redis": _redis}
 
 @pytest.fixture
 def ring() -> Iterator[Ring]:
-    """Provide a keyring in memory as the keyring of this process."""
     before, ring = keyring.get_keyring(), Ring()
     keyring.set_keyring(ring)
     yield ring
@@ -145,7 +144,6 @@ pytestmark = pytest.mark.usefixtures("discreet", "ring")
 
 @every_kind
 async def test_a_store_keeps_the_last_token(shelf: Shelf) -> None:
-    """At first there is no token; then it is the last one saved, until it is deleted."""
     store = shelf.store(KEY)
     assert store.key is KEY
     assert await store.load() is None
@@ -233,8 +231,6 @@ async def test_two_workers_share_one_login(shelf: Shelf) -> None:
 @every_kind
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_a_store_serves_any_event_loop(shelf: Shelf, side_by_side: bool) -> None:
-    """One after the other, or at the same time."""
-
     async def use() -> None:
         for _ in range(20):
             await store.save(make_token("kept"))
@@ -304,7 +300,6 @@ async def refusal() -> str:
 async def test_two_logouts_at_a_time_both_succeed(
     ring: Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A keyring that does not delete is an error."""
     store, delete = KeyringStore(KEY), ring.delete_password
 
     def after_another(service: str, username: str) -> None:

@@ -120,7 +120,6 @@ async def test_a_cancelled_paste_leaves_the_terminal_as_it_was(screen: Screen) -
 
 @posix
 async def test_a_closed_terminal_is_the_end_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A closed window is the end of the input, and there is no mode to restore."""
     gone = Screen()
     be_input(monkeypatch, gone.theirs)
     task = await reading(PasteFromTerminal())

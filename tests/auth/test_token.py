@@ -126,7 +126,6 @@ def test_a_token_is_neither_pickled_nor_copied() -> None:
 
 
 def test_a_token_never_changes() -> None:
-    """`replace` makes another one, which is checked too."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         FULL.expires_at = None  # type: ignore[misc]
     with pytest.raises(ConfigurationError):

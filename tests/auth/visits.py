@@ -83,7 +83,6 @@ def read_answer(fragment: str, query: str) -> str:
 
 
 def read_reply(received: bytes) -> Reply:
-    """Parse a reply; no header may be repeated."""
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode("ascii").split("\r\n")
     protocol, status, *_ = first.split(" ")
@@ -172,7 +171,6 @@ class Waiting:
         return await self.send(post(answer(fragment)))
 
     async def must_still_wait(self) -> None:
-        """Require that the wait goes on, and that the valid response ends it."""
         assert not self.task.done()
         reply = await self.hand_in()
         assert (reply.status, json.loads(reply.body)["good"]) == (200, True)

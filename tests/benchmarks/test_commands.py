@@ -1,12 +1,11 @@
 """The commands beside `python -m benchmarks`, in short: they notice what goes wrong."""
 
 import asyncio
-from collections import Counter
 from typing import Any
 
 import pytest
 
-from benchmarks import adaptive, observers, profile, small_runs, soak
+from benchmarks import adaptive, small_runs, soak
 from benchmarks.processes import server
 
 SAMPLE = {"calls": 9, "tasks": 0, "threads": 0, "free": 20, "connections": 20, "memory_mib": 50.0}
@@ -39,7 +38,6 @@ async def test_nothing_leaks_where_much_is_cut() -> None:
     ids=str,
 )
 def test_a_soak_sees_what_leaks(change: dict[str, Any]) -> None:
-    """Each figure that is not flat, or wrong at the end, is named."""
     *samples, last = GOOD["samples"]
     bad = GOOD | change if change.keys() <= GOOD.keys() else {"samples": [*samples, last | change]}
 
@@ -66,26 +64,3 @@ async def test_small_runs_are_compared_on_connections_that_are_cut() -> None:
     assert min(outcome["10"], outcome["50"], outcome["adaptive"]) > 0
     assert small_runs.missed(outcome | {"ratio": 1.25, "failed": 3}, 1) == []
     assert len(small_runs.missed(outcome | {"ratio": 1.26, "failed": 4}, 1)) == 2
-
-
-def test_samples_are_divided_among_rooms() -> None:
-    """A sample counts for the package of its file, and a call's time is divided by samples."""
-    ours = profile.room(str(profile.HOME / "_transport" / "_engine.py"))
-    files = {ours: 150, profile.room(asyncio.__file__): 49, "rare": 1}
-
-    assert profile.lines(100.0, Counter(files) + Counter(seldom=600)) == [
-        "   75.0 us  seldom",
-        "   18.8 us  gateway_sdk _transport",
-        "    6.1 us  asyncio",
-        "    0.1 us  all others",
-    ]
-
-
-def test_calls_are_sampled_and_observed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The commands print the time of a call, and that of each kind of observer."""
-    profile.main(["gateway_sdk", "--callers", "2", "--seconds", "0.4"])
-    observers.main(["--turns", "2"])
-
-    output = capsys.readouterr().out
-    assert "us  a call of gateway_sdk, 2 callers" in output
-    assert output.count("its sampler") == 4

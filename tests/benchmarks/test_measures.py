@@ -97,7 +97,6 @@ async def test_latency_counts_from_when_a_call_was_due(monkeypatch: pytest.Monke
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts instructions")
 async def test_instructions_are_those_of_calls(url: str) -> None:
-    """The start of the process is not counted, and each call is one that was made."""
     before = ask(url)["requests"]
     figures = await instructions.measure("raw sockets", url, {"calls": (20, 40), "callers": (1, 2)})
 

@@ -136,14 +136,3 @@ def test_the_page_keeps_its_text_and_has_the_new_figures(tmp_path: Path, busy: f
     assert once.count("missed") == sum(not budget["met"] for budget in found["budgets"])
     assert f"is {busy:.0%} busy at most ({OURS}, 50)" in once
     assert ("That is too much" in once) == (busy > page.FULL_SERVER)
-
-
-def test_charts_are_drawn_for_light_and_dark_pages(tmp_path: Path) -> None:
-    """The same figures give the same files."""
-    pytest.importorskip("matplotlib")
-    file = tmp_path / "results.json"
-    file.write_text(json.dumps(results(machine(), ALL, {})))
-    once = [one.read_bytes() for one in chart.draw(file, tmp_path)]
-
-    assert len(set(once)) == 2
-    assert [one.read_bytes() for one in chart.draw(file, tmp_path)] == once

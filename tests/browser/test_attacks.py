@@ -161,7 +161,6 @@ async def test_another_name_for_this_machine_is_refused(
 async def test_another_browser_cannot_finish_the_login(
     browser: Browser, context: BrowserContext, page: Page, flow: ImplicitFlow
 ) -> None:
-    """A response from another browser is refused, even with the right state."""
     thief = await browser.new_page()
     async with under_way(flow) as waiting:
         await waiting.open(page)

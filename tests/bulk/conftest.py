@@ -7,5 +7,4 @@ import pytest
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return the path of a journal that does not exist yet."""
     return tmp_path / "journal.db"

@@ -67,7 +67,6 @@ class Limited(httpx.AsyncBaseTransport):
 
 @pytest.fixture(autouse=True)
 def same_waits() -> None:
-    """Have the random waits of the run be the same each time."""
     random.seed(1)
 
 
@@ -107,7 +106,6 @@ def test_a_stop_of_all_calls_is_over_when_it_ends() -> None:
 
 
 def test_the_maximum_is_never_passed() -> None:
-    """This holds for any limit of the gateway."""
     gateway = Limited(1000)
 
     load(gateway, 500, concurrency=bulk.Adaptive(maximum=7, start=50))
@@ -126,7 +124,6 @@ def test_it_begins_with_few_and_doubles() -> None:
 
 
 def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
-    """While all calls are refused, few calls are in flight."""
     gateway = Limited(0)
 
     load(gateway, 1000, deadline=30.0)
@@ -191,7 +188,6 @@ def test_results_that_are_not_taken_hold_calls_back() -> None:
 
 @pytest.mark.parametrize("wrong", [{"maximum": 0}, {"start": True}, {"maximum": 1.5}])
 def test_wrong_numbers_are_refused(wrong: dict[str, Any]) -> None:
-    """The error names the setting."""
     with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
         bulk.Adaptive(**wrong)
 
@@ -222,7 +218,6 @@ class CoarseLoop(virtual_time.VirtualTimeLoop):
         return self.now
 
     def jump(self) -> None:
-        """Go almost to the time of the next timer."""
         before = self.now
         super().jump()
         self.now = max(before, self.now - 0.01)
@@ -310,7 +305,6 @@ def test_nearly_all_of_a_gateway_is_used(name: str, seed: int) -> None:
 
 
 def test_the_table_says_what_was_missed() -> None:
-    """It has the name of the gateway and the required share."""
     poor = [simulated.Outcome(share=0.5, refused=0.5)] * 3
 
     share, refused = simulated.missed("limit 50", poor)

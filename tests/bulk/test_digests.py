@@ -120,7 +120,6 @@ def test_digests_never_change(name: str) -> None:
 
 
 def test_no_two_values_share_a_digest() -> None:
-    """Each value is of another type or another value."""
     assert len(set(GOLDEN.values())) == len(VALUES)
 
 
@@ -153,7 +152,6 @@ def test_no_two_values_share_a_digest() -> None:
     ],
 )
 def test_equal_values_have_one_digest(one: object, other: object) -> None:
-    """Values that Python or JSON calls equal are equal."""
     assert digest_of(one) == digest_of(other)
     assert digest_of([one]) == digest_of([other])
 
@@ -184,7 +182,6 @@ def test_different_values_have_different_digests(one: object, other: object) -> 
 class Odd:
     @property
     def __dataclass_fields__(self) -> dict[str, Any]:
-        """Fail as a user's class may."""
         raise LookupError("canary")
 
 

@@ -111,8 +111,6 @@ def test_what_an_item_did_before_the_deadline_is_known(
 
 
 async def test_a_call_that_cancels_itself_is_a_result() -> None:
-    """The other calls and the consumer go on."""
-
     async def call(number: int) -> int:
         if number == 1:
             raise asyncio.CancelledError
@@ -143,7 +141,6 @@ async def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> N
 async def test_an_error_from_elsewhere_has_its_own_attempts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are those of the error."""
     gateway, _, _ = scripted(monkeypatch, httpx.Response(500), retry=RetryPolicy(attempts=2))
     async with gateway:
         kept = asyncio.create_task(gateway.country_data.list_countries())
@@ -155,7 +152,6 @@ async def test_an_error_from_elsewhere_has_its_own_attempts(
 
 @pytest.mark.parametrize("how", ["close", "cancel"])
 async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None:
-    """Leaving early ends the calls and the reading."""
     blocked = asyncio.Event()
 
     async def items() -> AsyncIterator[int]:
@@ -190,7 +186,6 @@ class Halt(BaseException):
 
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_finished_results_are_yielded_before_a_run_fails(path: Path, ordered: bool) -> None:
-    """Each finished result is yielded before the error of the run, and is in the journal."""
     halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
 
     async def call(number: int) -> int:

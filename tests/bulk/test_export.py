@@ -94,7 +94,6 @@ async def test_rates_have_all_digits_in_each_format(
 
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
 async def test_what_is_no_rate_has_a_row_per_item(journal: Path, suffix: str) -> None:
-    """The failed ones too; item and value are JSON."""
     _need_pyarrow(suffix)
     out = journal.with_suffix(suffix)
 
@@ -163,7 +162,6 @@ async def test_a_run_without_values_is_an_empty_file(tmp_path: Path) -> None:
 
 
 async def test_a_journal_is_exported_during_its_run(tmp_path: Path) -> None:
-    """The result that was yielded last is in it."""
     path, out = tmp_path / "run.db", tmp_path / "out.csv"
 
     async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
@@ -218,7 +216,6 @@ def closed(path: Path) -> None:
 def test_what_is_no_journal_is_refused(
     tmp_path: Path, make: Callable[[Path], None], problem: str
 ) -> None:
-    """The file that was there stays."""
     path, out = tmp_path / "run.db", tmp_path / "out.csv"
     make(path)
     out.write_text("before", encoding="utf-8")
@@ -232,7 +229,6 @@ def test_what_is_no_journal_is_refused(
 async def test_a_wrong_suffix_and_a_missing_extra_are_named(
     journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is read."""
     with pytest.raises(InvalidArgumentError, match=r"out must end with one of .csv, .ndjson"):
         bulk.export(journal, "rates.xlsx")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)

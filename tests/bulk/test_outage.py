@@ -52,7 +52,6 @@ def done(_: httpx.Request) -> httpx.Response:
 
 
 def orders(gateway: GatewaySession, item: int) -> Any:
-    """Ask for the page of an item, so that the gateway knows it."""
     return gateway.wallet.trading_order_history(str(item))
 
 
@@ -247,7 +246,6 @@ def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
 
 
 def test_the_deadline_ends_an_outage() -> None:
-    """All items have a result: nothing was sent for them."""
     results = ask(slow(Away(cut)), orders, 40, deadline=20.0)
 
     errors = [result.error for result in results]
@@ -291,7 +289,6 @@ async def test_an_item_that_waits_for_its_next_round_has_no_row(path: Path) -> N
 
 
 def test_a_fifth_of_the_replies_may_be_cut_and_each_item_is_fetched() -> None:
-    """With the retries of a run, and its later rounds."""
     chance = iter(range(10**9))
     transport = slow(lambda request: cut(request) if next(chance) % 5 == 0 else done(request))
 
@@ -304,7 +301,6 @@ def test_a_fifth_of_the_replies_may_be_cut_and_each_item_is_fetched() -> None:
 
 
 def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
-    """Afterwards the session has the one retry that it had."""
     asked: set[str] = set()
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -371,7 +367,6 @@ def test_a_rate_limit_fails_no_item(concurrency: Any, retry: RetryPolicy | None)
 def refusing(
     times: int, retry_after: str | None = None
 ) -> Callable[[httpx.Request], httpx.Response]:
-    """Refuse a number of requests, and accept later ones."""
     numbers = itertools.count()
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -409,7 +404,6 @@ def test_refused_items_do_not_come_back_together() -> None:
 
 
 def test_the_deadline_ends_the_waiting() -> None:
-    """The error says that the deadline passed and that nothing was done."""
     transport = Answering(refusing(10**6, "4"))
 
     results = ask(transport, list_countries, 2, deadline=10.0)
@@ -423,7 +417,6 @@ def test_the_deadline_ends_the_waiting() -> None:
 
 @pytest.mark.parametrize(("patience", "requests"), [(0, 1), (3.9, 1), (11.9, 3)])
 def test_the_patience_of_the_user_ends_the_waiting(patience: float, requests: int) -> None:
-    """The 429 is then the result of the item."""
     transport = Answering(refusing(10**6, "4"))
 
     (result,) = ask(transport, list_countries, 1, patience=patience)
@@ -443,7 +436,6 @@ def test_the_patience_of_the_user_ends_the_waiting(patience: float, requests: in
 def test_an_item_is_begun_again_if_this_repeats_no_write(
     calls: str, statuses: list[int], fails: bool
 ) -> None:
-    """Else the 429 is its result."""
     replies = iter(statuses)
 
     async def call(gateway: GatewaySession, item: int) -> None:

@@ -54,7 +54,6 @@ def test_a_range_is_cut_without_gaps_and_overlaps(start: date, length: int, days
     ],
 )
 def test_an_invalid_range_is_refused(start: str, end: str, days: Any, named: str) -> None:
-    """The error names the field and the problem."""
     with pytest.raises(ValueError, match=named):
         request(start, end).split(days=days)
 
@@ -115,7 +114,6 @@ def test_a_reply_of_the_usual_shape_has_a_row_per_rate(
     ],
 )
 def test_another_shape_has_no_rows(reply: object) -> None:
-    """The function does not guess: it returns None."""
     assert rate_rows(reply, base="EUR") is None
 
 
@@ -221,7 +219,6 @@ async def test_the_job_is_that_of_the_view_and_shows_no_tenant(path: Path) -> No
 
 
 async def test_an_invalid_query_is_a_result() -> None:
-    """It is not sent, and the other queries go on."""
     odd: Any = {"base": "EUR"}
     sandbox = Sandbox()
     async with session(sandbox) as gateway:
@@ -234,7 +231,6 @@ async def test_an_invalid_query_is_a_result() -> None:
 
 
 def test_wrong_options_are_refused_at_once() -> None:
-    """The messages are those of `bulk.run`."""
     gateway = session(Sandbox())
 
     with pytest.raises(InvalidArgumentError, match="concurrency"):

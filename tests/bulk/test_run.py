@@ -111,7 +111,6 @@ class Shape:
         return len(self.results) == self.left_after
 
     async def run(self, ledger: Memory) -> None:
-        """Make the run, and check with each result what must hold then."""
         run = bulk.run(
             self.call,
             self.items(),
@@ -314,7 +313,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "named"), WRONG)
 def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:
-    """The error names the argument, before an item is taken."""
     with pytest.raises(InvalidArgumentError, match=named):
         bulk.run(**{"call": double, "items": [1], **arguments})
 
@@ -435,8 +433,6 @@ async def test_a_run_is_told_with_its_items(
 async def test_an_observer_that_raises_does_not_change_a_run(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its errors are logged; the other observers are called."""
-
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 

@@ -202,8 +202,6 @@ async def test_no_timer_is_left_when_all_calls_are_cut() -> None:
 
 @in_virtual_time
 async def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> None:
-    """A call that tidies up beyond its deadline was cut, and is cut once."""
-
     async def tidy_up(calls: CallsInFlight) -> None:
         with CallScope(calls, 10.0) as scope:
             asyncio.get_running_loop().call_at(9.0, calls.cut)

@@ -69,7 +69,6 @@ async def test_an_error_says_what_ended_the_retries(
 
 
 async def test_the_last_error_goes_through_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No RetryError stands around the error of the last attempt."""
     error = await error_of(monkeypatch, httpx.ConnectError("-"))
 
     assert str(error) == (

@@ -257,7 +257,6 @@ async def test_a_server_that_wants_a_client_certificate(
 
 
 async def test_it_may_say_so_before_the_document_is_there(authorities: Authorities) -> None:
-    """Then nothing is sent, and the reason is the same."""
     context = ssl.create_default_context(cafile=authorities.trusted.path)
     transmission = Transmission(sent=False)
 

@@ -43,13 +43,11 @@ class Tab:
         self._cookies = HTTPCookieProcessor()
 
     def __call__(self, url: str) -> bool:
-        """Log in, and leave the browser at the answer."""
         self.url = url
         self.answer = self.visitor._log_in(url, self._cookies)
         return True
 
     def hand_over(self, url: str) -> bool:
-        """Log in, and let the page there hand the answer over."""
         self(url)
         self.visitor._hand_over(self.answer, self._cookies)
         return True
@@ -60,7 +58,6 @@ class Tab:
 
     @property
     def state(self) -> str:
-        """The state in the answer, which no percent sign encodes."""
         return self.answer.partition("state=")[2].partition("&")[0]
 
 
@@ -74,10 +71,8 @@ def keep(*, life: float | None = 3600.0, age: float = 0.0, scope: str = "") -> T
 
 
 def kept() -> Any:
-    """Return the token that the store has which the environment says."""
     return asyncio.run(find_settings({}).store().load())
 
 
 def record_path() -> Path:
-    """Return the file in which the environment says that the token is."""
     return Path(find_settings({}).place())

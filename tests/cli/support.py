@@ -67,7 +67,6 @@ class Terminal:
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the program at once, as `kill -9` does."""
         self._process.kill()
         self._process.wait()
 

@@ -116,7 +116,6 @@ def test_range_is_filled_in() -> None:
 
 
 def test_completed_codes_are_currencies() -> None:
-    """Those that babel knows, in order."""
     codes = CURRENCIES.split()
 
     assert codes == sorted(set(codes) & list_currencies())

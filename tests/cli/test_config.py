@@ -20,7 +20,6 @@ VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
 
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
-    """Put all settings into the environment."""
     found = dict(zip(VARIABLES, GIVEN, strict=True))
     for name, text in found.items():
         monkeypatch.setenv(name, text)
@@ -29,7 +28,6 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 
 @pytest.mark.usefixtures("complete")
 def test_settings_that_workers_lack_are_told_in_a_shells_spelling() -> None:
-    """An empty option counts as none."""
     given = {"base_url": "https://other.test", "auth_url": "", "client_id": "it's me"}
 
     assert find_settings(given).exports() == [

@@ -63,7 +63,6 @@ def test_example_works(
 
 
 def test_help_shows_the_examples_of_a_command() -> None:
-    """Nobody has to guess how one is used; that of a group shows all of its commands."""
     shown = "\n".join(
         command.epilog or ""
         for group in map(app.load, app.SUMMARIES)

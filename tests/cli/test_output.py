@@ -270,7 +270,6 @@ def test_words_wrap_and_ids_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_word_that_is_wider_than_the_terminal_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even then every character is there."""
     drawn = draw(Table(("id", "hash"), [["x", "h" * 200]]), 66, monkeypatch)
 
     assert sum(line.count("h") for line in drawn[2:]) == 200

@@ -83,7 +83,6 @@ def assert_something_came(folder: Path) -> None:
 
 @pytest.mark.parametrize("block", TESTS, ids=by_name)
 def test_every_file_of_tests_is_run_by_a_command(block: documents.Block) -> None:
-    """A reader runs it with pytest, and so does the test of the commands."""
     commands = [
         command
         for console in CONSOLES

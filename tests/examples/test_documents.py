@@ -101,7 +101,6 @@ def test_commands_stand_on_one_line_each() -> None:
 
 
 def test_the_start_page_lists_every_extra() -> None:
-    """The table of extras has those that can be installed, in any order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     start = (ROOT / "docs" / "index.md").read_text()
 
@@ -112,7 +111,6 @@ def test_the_start_page_lists_every_extra() -> None:
 
 
 def test_the_names_on_the_wire_follow_the_rule_of_the_page() -> None:
-    """All are in camel case, but for those that the page names."""
     page = (ROOT / "docs" / "models.md").read_text()
     kinds = [getattr(models, name) for name in vars(models)["__all__"]]
 

@@ -65,7 +65,6 @@ async def test_the_queue_of_the_fleet(job: Job, gateway_sandbox: Sandbox, tmp_pa
 async def test_dask_runs_what_is_missing(
     job: Job, gateway_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """A second run asks the gateway for nothing."""
     place = tmp_path / "rates.csv"
 
     first = await call("examples.fleet_dask", str(place))

@@ -10,7 +10,6 @@ from tests.support.documents import ROOT, run
 async def test_the_bulk_fetch_prints_one_line_per_series(
     gateway_env: dict[str, str], tmp_path: Path
 ) -> None:
-    """It asks for what is quoted only, and a second run has nothing to fetch."""
     program = str(ROOT / "examples" / "bulk_fetch.py")
 
     for _ in range(2):

@@ -20,7 +20,6 @@ QUIET = ("--metrics_exporter", "none", "--logs_exporter", "none")
 
 
 def spans_of(output: str) -> Iterator[dict[str, Any]]:
-    """Yield what the exporter of the console printed."""
     decoder, at = json.JSONDecoder(), output.find("{")
     while at >= 0:
         span, end = decoder.raw_decode(output, at)

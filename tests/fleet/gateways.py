@@ -62,8 +62,6 @@ def number_of(body: Any) -> int:
 
 
 def refusing(statuses: dict[int, int]) -> Answer:
-    """Make what answers items with a status, by their numbers."""
-
     async def answer(body: Any) -> httpx.Response | None:
         status = statuses.get(number_of(body))
         return None if status is None else httpx.Response(status)

@@ -25,7 +25,6 @@ async def place(
 
 
 async def test_everything_is_killed_and_nothing_is_lost(place: trials.Place) -> None:
-    """Three workers, and the database in the middle of chunks."""
     seen = await trials.kills(
         place, number=700, once=20, workers=2, killed=3, stops=0, database=True
     )

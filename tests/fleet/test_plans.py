@@ -160,7 +160,6 @@ async def test_a_plan_without_its_queue_entries_does_not_exist(
 
 
 async def test_a_plan_is_of_one_version(job: Job, gateway: CountingGateway, dsn: str) -> None:
-    """Workers of another one have another queue."""
     await job.plan("p", [series(1)])
     newer = gateways.job(gateway, dsn, version="2")
 

@@ -120,7 +120,6 @@ async def test_what_is_sent_once_is_begun_in_the_database_before(
 async def test_what_a_dead_worker_had_begun_is_never_sent_again(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """Its other items are done by the next one."""
     await job.plan("p", [customer(0), series(1)])
     async with Database(dsn) as database:
         dead = await Delivery.claim(database, "either", "p", 0, lease=60, pid=None)
@@ -182,7 +181,6 @@ async def test_who_was_overtaken_sends_nothing_more_that_is_sent_once(
 async def test_who_was_overtaken_still_tells_how_its_call_ended(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """In place of the unknown of the one who has the chunk now."""
     held = Holding(gateway, 0)
     await job.plan("p", [customer(0)])
     async with job.worker() as old, job.worker() as new:
@@ -304,7 +302,6 @@ def quick_outages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick_outages")
 async def test_an_outage_is_waited_out_and_said(job: Job, gateway: CountingGateway) -> None:
-    """No item fails, however long it takes."""
     asked, back = asyncio.Event(), False
 
     async def answer(_: Any) -> httpx.Response | None:
@@ -616,7 +613,6 @@ async def test_a_restarted_database_ends_no_worker(
 
 
 async def test_a_ledger_of_a_worker_is_never_asked() -> None:
-    """Only items of which nothing is known are begun."""
     ledger = _WorkerLedger(lambda _: pytest.fail("asked"))
 
     assert not ledger.has(b"key")

@@ -74,7 +74,6 @@ def test_the_sandbox_has_its_rates(program: Program) -> None:
 def test_files_beside_the_modules_are_there(
     program: Program, gateway_env: dict[str, str], tmp_path: Path
 ) -> None:
-    """A login shows a page, and an example is printed."""
     assert "person" in json.loads(run(program, "customer", "example"))
 
     browser = tmp_path / "browser.py"

@@ -496,7 +496,6 @@ async def test_every_digit_is_kept_for_parse_float(into: Any, body: bytes, value
 async def test_web_page_is_not_the_gateway(
     name: str, start: bytes, content_type: str | None
 ) -> None:
-    """A web page with 200 is no reply of the gateway: whether it did it is unknown."""
     body = start + CANARY.encode()
     with pytest.raises(UnexpectedReplyError, match="web page: a proxy or a portal") as caught:
         await CALLS[name](replying(body, content_type))
@@ -594,7 +593,6 @@ ORDER = {"walletId": CANARY + "-path", "orderId": CANARY + "-path"}
     ],
 )
 async def test_body_that_does_not_fit_a_type(into: Any, body: bytes, problems: str) -> None:
-    """A body that does not fit is an error; its fields, which may be data, are on it alone."""
     with pytest.raises(UnexpectedReplyError, match=r"does not fit: see error\.problems") as caught:
         await replying(body).send(operations.CANCEL_ORDER, path=ORDER, into=into)
 

@@ -373,7 +373,6 @@ async def test_views_of_views_add_up_and_copy_what_they_are_given(recorder: Reco
 
 
 async def test_long_json_arrives_whole() -> None:
-    """The system does not take it at once."""
     received: list[bytes] = []
     body = {"text": "ä" * 2**22}
 

@@ -133,7 +133,6 @@ def test_another(balance):
 
 
 def test_a_test_that_was_skipped_is_not_failed(run_inside: Run) -> None:
-    """It need not come to the calls that its faults are for."""
     tests = """
 @pytest.fixture
 def skipping(gateway_sandbox):

@@ -93,7 +93,6 @@ def test_strings_are_never_touched(text: str) -> None:
 
 
 def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
-    """`model_copy` does not validate; the values are converted when they are sent."""
     copied = _query().model_copy(update={"symbols": ["USD", "GBP"], "end_date": FIRST})
 
     assert copied.to_wire()["symbols"] == "USD,GBP"

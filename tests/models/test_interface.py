@@ -65,7 +65,6 @@ def test_every_model_is_in_the_table_and_the_reverse() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_full_object_comes_back_as_it_went_in(name: str) -> None:
-    """With the interface's names, and from Python's."""
     fields, full = _model(name).model_fields, sample(name)
     by_name = {ours: full[str(field.serialization_alias)] for ours, field in fields.items()}
 

@@ -33,7 +33,6 @@ class Ledger:
         return int(self.last.partition("-")[0])
 
     def note(self, what: str, call: str, connection: str) -> None:
-        """Note that a request arrived, or was executed."""
         if what == ARRIVED:
             self.arrived[call] += 1
             self.connections[call] = connection

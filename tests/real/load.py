@@ -91,7 +91,6 @@ def lost(witness: Witness) -> int:
 
 
 def violations(record: Record, ledger: Ledger, *, repeats: bool = False) -> list[str]:
-    """Say in what a record contradicts what was executed for its call."""
     # *repeats*: something between the two may send again what is idempotent.
     arrived, executed = ledger.arrived[record.call], ledger.executed[record.call]
     kind = REPEATABILITY[record.operation]

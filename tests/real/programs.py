@@ -53,7 +53,6 @@ class Program(programs.Program):
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
-        """End it and all its children without a warning."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
         super().kill()
@@ -63,7 +62,6 @@ class Program(programs.Program):
         return {int(child) for thread in threads for child in thread.read_text("ascii").split()}
 
     async def restart(self) -> None:
-        """Kill it, and start it again at the same port."""
         await asyncio.to_thread(self.kill)
         await asyncio.to_thread(self.start)
 
@@ -88,7 +86,6 @@ async def until(fact: Callable[[], bool]) -> None:
 
 @contextmanager
 def running(command: list[str], port: int, folder: Path, **environment: str) -> Iterator[Program]:
-    """Run a program, and end it by its own number."""
     program = Program(command, port, folder, environment)
     try:
         program.start()

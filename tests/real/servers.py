@@ -90,7 +90,6 @@ class Place:
     while_busy: Callable[[Act], Awaitable[None]]
 
     async def restart(self) -> None:
-        """Kill it while it is busy, and start it again."""
         await self.while_busy(self.program.restart)
 
     async def kill_worker(self) -> None:

@@ -79,7 +79,6 @@ PROXIES: Final[dict[str, Serve]] = {"squid": squid, "tinyproxy": tinyproxy}
 async def through(
     program: Program, scheme: str, folder: Path, witness: Witness, **options: Any
 ) -> AsyncIterator[tuple[Upstream, GatewaySession]]:
-    """Serve a gateway, and open a session to it through a proxy."""
     context = None
     if scheme == "https":
         authority = Authority(folder, "authority")

@@ -89,7 +89,6 @@ async def test_request_of_another_form_is_refused(
     headers: dict[str, str],
     error: tuple[int, str],
 ) -> None:
-    """It gets an ErrorPayload, and is no failure of the sandbox."""
     reply = await client.request(method, path, content=body, headers=headers)
 
     assert_payload(reply, *error, path, method)

@@ -63,7 +63,6 @@ def test_routes_are_the_interfaces() -> None:
 
 @pytest.mark.parametrize("body", [{}, NULLS, FILLED], ids=["empty", "nulls", "filled"])
 def test_customer_with_no_field_or_every_field_fits(body: Any) -> None:
-    """No field of a CreateRequest is required, nulls are accepted, and so are all fields."""
     check(body, "CreateRequest")
 
 

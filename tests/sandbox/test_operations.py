@@ -288,7 +288,6 @@ REFUSED: list[Step] = [
 
 @pytest.mark.parametrize("step", REFUSED, ids=lambda step: f"{step.content} {step.reply}"[:60])
 async def test_what_is_impossible_is_refused(step: Step, plain: httpx.AsyncClient) -> None:
-    """The message says why, and has no value."""
     await take(step, plain)
 
 

@@ -82,7 +82,6 @@ def test_a_failure_says_what_was_received_instead(received: Sandbox) -> None:
 async def test_a_lost_reply_is_told(
     gateway_sandbox: Sandbox, gateway_session: GatewaySession
 ) -> None:
-    """A call that was applied and never answered has no status."""
     gateway_sandbox.faults.anywhere(Fault.drop_after_read())
     with pytest.raises(ReplyLostError):
         await gateway_session.customer.create_customer({})
@@ -160,7 +159,6 @@ def test_what_was_received_can_be_looked_through_while_more_arrives() -> None:
 
 @pytest.mark.parametrize("customer_id", ["a/b", "a%2Fb", "a b", "\u00e9?"])
 async def test_identifier_of_any_text_is_one_segment(sandbox: Sandbox, customer_id: str) -> None:
-    """An identifier with a slash reaches its operation, and arrives as it was given."""
     async with (
         sandbox.serve() as base_url,
         GatewaySession(base_url, access_token=SANDBOX_ACCESS_TOKEN) as gateway,

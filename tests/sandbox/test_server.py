@@ -151,7 +151,6 @@ async def test_cancelling_scope_leaves_nothing_behind() -> None:
 async def test_a_client_that_reads_nothing_does_not_delay_the_end(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has not read in time is lost to it."""
     monkeypatch.setattr(_server, "GRACE", 0.01)
     full = asyncio.Event()
     monkeypatch.setattr(_Protocol, "pause_writing", lambda _: full.set())

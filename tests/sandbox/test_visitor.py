@@ -44,7 +44,6 @@ async def base_url(sandbox: Sandbox) -> AsyncIterator[str]:
 
 
 def authorization_url(base_url: str, redirect_uri: str, **changes: str) -> str:
-    """Return the URL that a client would open for its user."""
     asked = {
         "response_type": "token",
         "client_id": SANDBOX_CLIENT_ID,
@@ -56,7 +55,6 @@ def authorization_url(base_url: str, redirect_uri: str, **changes: str) -> str:
 
 
 async def visit(url: str, visitor: Visitor | None = None) -> bool:
-    """Run the visitor in a thread: this one serves the sandbox."""
     return await asyncio.to_thread(visitor or Visitor(), url)
 
 

@@ -210,7 +210,6 @@ async def test_authorities_are_loaded_once_beside_the_event_loop(
 async def test_models_are_built_once_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, call: str, entered: bool
 ) -> None:
-    """By `async with`, or by the first call; the next one finds them."""
     threads = list[threading.Thread]()
     monkeypatch.delattr(records, "IS_BUILT")
     monkeypatch.setattr(

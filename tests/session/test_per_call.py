@@ -102,7 +102,6 @@ async def test_send_says_the_same_with_more() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
-    """By the method or by `GatewayError`, which names those of every call."""
     text = inspect.getdoc(method_of(gateway_of(Sandbox()), operation)) or ""
     raises = text.partition("Raises:")[2]
     named = set(re.findall(r"^    (\w+Error): ", raises, re.MULTILINE))

@@ -27,7 +27,6 @@ MODULES = (
 
 
 def names_of(module: ModuleType) -> list[str]:
-    """Return the names in __all__, or those that a module without one defines."""
     if (listed := getattr(module, "__all__", None)) is not None:
         return sorted(listed)
     return sorted(
@@ -87,7 +86,6 @@ def ours(kind: type) -> list[type]:
 
 
 def expanded(parameter: inspect.Parameter) -> list[str]:
-    """Return the keys of a TypedDict."""
     given = get_args(parameter.annotation)
     settings = (get_origin(given[0]) or given[0]) if given else None
     keys = sorted(getattr(settings, "__optional_keys__", ()))

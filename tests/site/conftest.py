@@ -30,7 +30,6 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def address(site: Path) -> AsyncGenerator[str]:
-    """Serve the site at a free port; provide its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site)))
     thread = Thread(target=server.serve_forever)
     thread.start()
@@ -42,7 +41,6 @@ async def address(site: Path) -> AsyncGenerator[str]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncGenerator[Browser]:
-    """Provide a running Chromium, the same one for all tests."""
     if (executable := find_chromium()) is None:
         pytest.skip("not tested, because no Chromium was found")
     async with async_playwright() as playwright:

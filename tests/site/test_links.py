@@ -38,7 +38,6 @@ def _pages(site: Path) -> Iterator[tuple[Path, _Page]]:
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:
-    """A file exists for each relative link, and a heading for its fragment."""
     pages = dict(_pages(site))
     broken = []
     for path, page in pages.items():

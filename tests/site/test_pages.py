@@ -89,7 +89,6 @@ async def test_a_page_is_accessible_and_asks_no_other_host(
 
 
 async def test_the_page_does_not_scroll_sideways(page: Page, address: str) -> None:
-    """Wide tables and code scroll inside of the page."""
     for name in PAGES:
         await page.goto(f"{address}/{name}.html")
         widths = await page.evaluate("[document.body.scrollWidth, window.innerWidth]")
@@ -106,7 +105,6 @@ async def search(page: Page, words: str) -> None:
 @pytest.mark.parametrize("scheme", ["light"], indirect=True)
 @pytest.mark.parametrize("page", ["wide"], indirect=True)
 async def test_the_search_answers_what_users_ask(page: Page, address: str) -> None:
-    """The first result is the place with the answer; headings decide that."""
     for asked, place in ANSWERS.items():
         await page.goto(f"{address}/index.html", wait_until="networkidle")
         await search(page, asked)

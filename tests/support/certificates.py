@@ -32,7 +32,6 @@ class Authority:
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def certify(self, host: str, *, expired: bool = False) -> tuple[Path, Path]:
-        """Return the files of a certificate for a host, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         try:
             name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
@@ -59,7 +58,6 @@ class Authority:
         return files
 
     def server(self, host: str, *, expired: bool = False) -> ssl.SSLContext:
-        """Return the context of a server that shows a certificate for a host."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*self.certify(host, expired=expired))
         return context
@@ -72,7 +70,6 @@ class Authority:
         return context
 
     def client(self) -> ssl.SSLContext:
-        """Return the context of a client that trusts this authority."""
         return ssl.create_default_context(cafile=self.path)
 
 

@@ -183,7 +183,6 @@ class Round:
         return self._chance.choice((0.0, 0.0, 0.0, 0.001, 0.1))
 
     async def call(self, gateway: GatewaySession, seconds: float) -> None:
-        """Make one call with a deadline; its errors are those of a gateway."""
         self._calls += 1
         name = f"{self._seed}-{self._calls}"
         operation = self._chance.choice(OPERATIONS)
@@ -211,7 +210,6 @@ class Round:
         return await gateway.aml.upload_document(content())
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start a task that outlives what starts it."""
         self._left.append(asyncio.create_task(work))
 
     def some_calls(self, gateway: GatewaySession) -> list[Coroutine[Any, Any, None]]:
@@ -300,8 +298,6 @@ async def in_runs_with_a_journal(now: Round, gateway: GatewaySession) -> None:
 async def results_of(
     now: Round, gateway: GatewaySession, made: Counter[int], **given: Any
 ) -> AsyncIterator[bulk.BulkResult[int, int]]:
-    """Yield the results of a run, all or three."""
-
     async def item(number: int) -> int:
         made[number] += 1
         if number % 3 == 0:

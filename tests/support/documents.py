@@ -37,7 +37,6 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Where it stands, as the name of a test."""
         return f"{self.document.name}:{self.line}"
 
     @property
@@ -104,7 +103,6 @@ def save_for_type_checkers(folder: Path) -> None:
 
 
 def run_program(code: str, folder: Path, forks: Forks) -> Ended:
-    """Save a program and run it, with warnings as errors."""
     (folder / "program.py").write_text(code, encoding="utf-8")
     status = forks.run(folder, _environment())
     out, err = ((folder / name).read_text(encoding="utf-8") for name in ("out", "err"))

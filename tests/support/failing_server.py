@@ -98,7 +98,6 @@ class Line:
         await asyncio.get_running_loop().sock_recv(self._socket, _CHUNK)
 
     async def something(self) -> None:
-        """Wait until something has come, and leave it in the kernel."""
         loop = asyncio.get_running_loop()
         readable = loop.create_future()
         try:
@@ -125,7 +124,6 @@ class Line:
         self.server.told()
 
     async def answer(self, status: int = 200, more: str = "") -> None:
-        """Answer the last request, with the name of its call as the body."""
         receipt = self.receipts[-1]
         self.at_rest = receipt.whole
         await self.send(reply(status, f'"{receipt.call}"', more))
@@ -210,7 +208,6 @@ class FailingServer:
         return [receipt for receipt in self.receipts if receipt.call == call]
 
     def told(self) -> None:
-        """Wake whoever waits for something to happen."""
         self._news.set()
 
     async def until(self, fact: Callable[[], bool]) -> None:

@@ -31,7 +31,6 @@ def sending(data: bytes) -> Act:
 
 
 def waiting(number: int) -> Act:
-    """Let both ends see what has come."""
     return lambda _: turns(number)
 
 
@@ -91,12 +90,10 @@ def dripping(start: bytes, drop: bytes) -> Script:
 
 
 def answer_and(end: Act) -> Script:
-    """Answer one request, and do something to the idle connection."""
     return steps(Line.request, Line.answer, waiting(2), end)
 
 
 def blurt(line: Line) -> None:
-    """Answer what nobody asked."""
     line.blurt(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
     line.close()
 

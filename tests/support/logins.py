@@ -41,7 +41,6 @@ class Person:
         self._answers = list(answers)
 
     async def __call__(self) -> Token:
-        """Return a token, or raise the answer if it is an error."""
         self.asked += 1
         self.started.set()
         try:
@@ -97,7 +96,6 @@ async def names(source: SharedTokenSource, count: int, rejected: Token | None = 
 
 
 async def leave(*callers: "asyncio.Task[Any]") -> None:
-    """Cancel callers, and wait until they have left."""
     for caller in callers:
         caller.cancel()
     await asyncio.gather(*callers, return_exceptions=True)

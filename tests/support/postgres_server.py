@@ -62,7 +62,6 @@ class PostgresServer(Program):
         return f"postgresql://{self.role}:{password}@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> None:
-        """Make the files of an empty server."""
         secret = self._folder / "password"
         secret.write_text(CANARY)
         secret.chmod(0o644)  # the folder is closed to others
@@ -108,7 +107,6 @@ class PostgresServer(Program):
         return self.address(name)
 
     async def empty_database(self) -> str:
-        """Empty the one database of all tests, which takes less than to make another one."""
         if not self._databases:
             await self.new_database()
         address = self.address("test_1")
@@ -134,7 +132,6 @@ class PostgresServer(Program):
 
 
 def point_libpq_at(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the variables of libpq, as a user does."""
     address = conninfo_to_dict(dsn)
     for variable in ("host", "port", "user", "password"):
         monkeypatch.setenv(f"PG{variable.upper()}", str(address[variable]))

@@ -35,7 +35,6 @@ class Program:
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """End it without a warning, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -19,7 +19,6 @@ ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 def certificate_of(writer: asyncio.StreamWriter) -> object:
-    """Return the certificate that a client showed; None for none."""
     tls = writer.get_extra_info("ssl_object")
     return tls and tls.getpeercert()
 
@@ -27,7 +26,6 @@ def certificate_of(writer: asyncio.StreamWriter) -> object:
 class Gateway(Server):
     @property
     def peers(self) -> list[object]:
-        """The certificates that its clients showed."""
         return [certificate_of(writer) for writer in self.writers]
 
 
@@ -43,7 +41,6 @@ class Proxy:
         self._port = port
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Make a tunnel, or forward a request and what follows it."""
         self.peers.append(certificate_of(writer))
         head = await reader.readuntil(b"\r\n\r\n")
         self.heads.append(head)

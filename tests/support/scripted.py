@@ -28,7 +28,6 @@ class ScriptedEngine(httpx.AsyncBaseTransport):
         self.closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Keep the request and answer or fail as the script says."""
         self.requests.append(request)
         step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
         if not isinstance(step, httpx.ConnectError | httpx.PoolTimeout | httpx.ProxyError):

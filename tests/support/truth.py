@@ -58,7 +58,6 @@ class Step:
 
 
 def short(**phase: float) -> httpx.Timeout:
-    """Return patient time-outs but for one phase."""
     return httpx.Timeout(**{**PATIENT.as_dict(), **phase})
 
 

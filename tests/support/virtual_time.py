@@ -27,7 +27,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def jump(self) -> None:
-        """Go to the time of the next timer."""
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # sorted
         if not timers:
             raise RuntimeError("nothing will ever happen: everybody waits for somebody else")

@@ -31,7 +31,6 @@ class Record:
 
     @property
     def sent(self) -> int:
-        """How many attempts may have sent something."""
         return sum(attempt.outcome is not Outcome.NOT_SENT for attempt in self.attempts)
 
 

@@ -237,7 +237,6 @@ async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool
 
 
 def check(record: Record, cut: Cut, server: FailingServer, *, nothing_left: bool) -> None:
-    """Compare what the observer was told of the victim with what came of it."""
     said = max((attempt.outcome for attempt in record.attempts), default=Outcome.NOT_SENT)
     came = [receipt for receipt in server.receipts if receipt.call in {VICTIM, None}]
 

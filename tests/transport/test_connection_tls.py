@@ -73,7 +73,6 @@ class Peer:
         await asyncio.get_running_loop().sock_sendall(self.end, data)
 
     def goodbye(self) -> bytes:
-        """Return what says that the innermost layer ends."""
         with suppress(ssl.SSLWantReadError):
             self.layers[-1].tls.unwrap()
         return self.wrap(self.layers[-1].outgoing.read(), self.layers[:-1])

@@ -68,7 +68,6 @@ class Names:
 
 @pytest.fixture
 async def names(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Names]:
-    """The names of a test, which leaves no socket behind."""
     with socket.create_server((V4, 0), backlog=500) as listener:
         before = len(sockets())
         yield Names(monkeypatch, listener)
@@ -80,7 +79,6 @@ async def names(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Names]:
 async def test_the_first_address_that_answers_wins(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is refused costs no time."""
     monkeypatch.setattr(dialling, "DELAY", 60.0)
     assert await names.dial(V6, V4) == V4
     assert names.tried == [V6, V4]
@@ -239,7 +237,6 @@ async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> No
 
 
 async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
-    """Uploads and journals use those."""
     dialler = Dialler("gateway.test", 1)
     before = set(threading.enumerate())  # of other tests some end meanwhile
     asking = asyncio.create_task(dialler.addresses())

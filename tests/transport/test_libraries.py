@@ -72,7 +72,6 @@ def answering(library: Any, seen: list[Any], **reply: Any) -> Any:
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("way", ["transport", "http_client"])
 async def test_every_operation_goes_through_it(library: Any, name: str, way: str) -> None:
-    """What is sent is the same as through httpx."""
     seen: list[Any] = []
     theirs, ours = answering(library, seen, json=[]), answering(httpx, seen, json=[])
     if way == "http_client":
@@ -218,8 +217,6 @@ async def test_our_transport_is_one_of_httpx(library: Any) -> None:
 
 @pytest.mark.parametrize("used", [True, False])
 async def test_given_transport_is_closed_with_the_session(used: bool) -> None:
-    """A transport that was given is the session's to close, once, whether it was used or not."""
-
     class Closing(httpx.MockTransport):
         closed = 0
 

@@ -35,7 +35,6 @@ def session(url: str = URL, **options: Any) -> GatewaySession:
 
 @pytest.fixture
 def by_engine(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Note the heads of the requests that the engine sends itself."""
     heads: list[bytes] = []
     send = Exchange.send
 
@@ -94,8 +93,6 @@ async def test_vcrpy_records_and_plays(tmp_path: Path, by_engine: list[bytes]) -
 
 
 async def test_respx_sees_a_stream() -> None:
-    """A document in pieces needs no connection."""
-
     async def pieces() -> AsyncIterator[bytes]:
         yield b"a document "
         yield b"in pieces"
@@ -168,7 +165,6 @@ async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
 
 
 async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[bytes]) -> None:
-    """What is decided is decided at each request, also in one session."""
     async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
         await gateway.country_data.list_countries()
         async with respx.mock() as router:
@@ -199,7 +195,6 @@ async def test_tracers_do_not_change_the_engine(
 
 @pytest.mark.usefixtures("instrumented")
 async def test_a_mock_below_a_tracer_is_still_a_mock(by_engine: list[bytes]) -> None:
-    """Whichever of them came first."""
     async with respx.mock() as router, session() as gateway:
         router.post(LIST).respond(json=[COUNTRY])
         assert len(await gateway.country_data.list_countries()) == 1

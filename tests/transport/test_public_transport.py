@@ -204,6 +204,5 @@ def test_a_client_whose_transport_is_not_shown(caplog: pytest.LogCaptureFixture)
     ("name", "value"), [("max_connections", 0), ("verify", False), ("proxy", "ftp://x")]
 )
 def test_its_settings_are_checked_when_it_is_made(name: str, value: object) -> None:
-    """By the same table as those of a session."""
     with pytest.raises(ConfigurationError, match=f"^{name} "):
         GatewayTransport(**{name: value})  # type: ignore[arg-type]

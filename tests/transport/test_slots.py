@@ -17,7 +17,6 @@ class Gate(Admission):
 
 
 async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
-    """It is not lost, and the time-out is none."""
     gate, loop = Gate(1), asyncio.get_running_loop()
     await gate.pass_in()
     waiting = asyncio.create_task(gate.pass_in(0.005))

@@ -179,7 +179,6 @@ def closed_port() -> Iterator[str]:
 
 @pytest.fixture
 def full_port() -> Iterator[str]:
-    """The address of a port with more waiting connections than it takes."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):

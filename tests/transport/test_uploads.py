@@ -199,7 +199,6 @@ async def test_a_content_that_is_cancelled_itself_cancels_the_call(after: int, t
 
 
 async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing() -> None:
-    """The head goes with the first piece: as long as that is awaited, nothing was sent."""
     transmission, hung_up = Transmission(sent=False), asyncio.Event()
 
     async def late() -> AsyncIterator[bytes]:
@@ -240,7 +239,6 @@ async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_no
 
 
 async def test_a_server_that_speaks_first_is_not_sent_to() -> None:
-    """What it says before it has a request is no reply to it."""
     transmission = Transmission(sent=False)
     spoken = asyncio.Event()
 
@@ -315,7 +313,6 @@ class Answering:
 
 
 def session(url: str, *observers: Observer) -> GatewaySession:
-    """Make a session in which nothing else ends an upload."""
     return GatewaySession(url, access_token="t", timeout=30, deadline=None, observers=observers)
 
 

@@ -97,7 +97,6 @@ def every_way_to_send() -> None:
 
 
 async def every_operation() -> None:
-    """Call everything as a user would."""
     async with GatewaySession(
         "https://gateway.example.com",
         access_token=Tokens(),
@@ -149,7 +148,6 @@ async def every_operation() -> None:
 
 
 async def every_result() -> None:
-    """Read what bulk and errors bring."""
     gateway = GatewaySession.from_env(tenant_id="acme", token_store="keyring", deadline=None)
     # A checker that takes one of the next two for right complains of the comment.
     GatewaySession.from_env(tenant="acme")  # type: ignore[call-arg]

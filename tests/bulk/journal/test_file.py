@@ -223,7 +223,6 @@ def lines(path: Path) -> None:
 def test_a_file_that_is_no_journal_is_left_as_it_is(
     tmp_path: Path, make: Callable[[Path], object], problem: str
 ) -> None:
-    """A wrong path does not destroy a file."""
     path = tmp_path / "journal.db"
     make(path)
     before = path.read_bytes()
@@ -262,7 +261,6 @@ async def unread() -> AsyncIterator[int]:
 
 @pytest.mark.posix
 async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
-    """The error names the file and the reason."""
     with pytest.raises(JournalError, match="No such file or directory"):
         await fetch(tmp_path / "missing" / "journal.db", [1], refused)
     with pytest.raises(JournalError, match="Is a directory"):
@@ -299,7 +297,6 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
 async def test_a_row_that_others_changed_is_no_result(
     path: Path, change: str, problem: str
 ) -> None:
-    """The key of a row tells whether it is that of the item."""
     await fetch(path, [1, 2], same)
 
     async def call(item: int) -> int:
@@ -313,7 +310,6 @@ async def test_a_row_that_others_changed_is_no_result(
 
 @pytest.mark.parametrize("load", [None, str])
 async def test_a_value_that_others_damaged_is_no_value(path: Path, load: Any) -> None:
-    """It is decoded when it is read."""
     await fetch(path, [1], same)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("update items set value = '{'")
@@ -326,7 +322,6 @@ async def test_a_value_that_others_damaged_is_no_value(path: Path, load: Any) ->
 
 @pytest.mark.posix
 async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    """What was yielded is kept."""
     path, yielded = tmp_path / "journal.db", 0
 
     async def large(item: int) -> str:
@@ -431,7 +426,6 @@ async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() ->
 
 
 async def test_a_ledger_that_fails_ends_the_run() -> None:
-    """With its error, and no result that it does not have."""
     ledger = Memory()
     run = bulk.run(same, [1, 2, 3], journal=ledger, concurrency=1)
     assert (await anext(run)).value == 1
@@ -445,7 +439,6 @@ async def test_a_ledger_that_fails_ends_the_run() -> None:
 async def test_a_cancelled_write_ends_with_its_thread(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is never closed while a thread writes."""
     ledger = SqliteLedger(path, "test", retry_failed=False)
     await ledger.open()
     at_it, door = asyncio.Event(), threading.Event()
@@ -511,7 +504,6 @@ def test_a_lock_that_is_not_held_is_released_without_effect(tmp_path: Path) -> N
 def test_a_lock_is_given_back_in_a_folder_that_has_become_read_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its file stays, but holds no lock."""
     lock, other = LockFile(tmp_path / "lock"), LockFile(tmp_path / "lock")
     assert lock.acquire()
     with monkeypatch.context() as folder:

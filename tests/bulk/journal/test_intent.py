@@ -31,13 +31,10 @@ from tests.support.scripted import Step, scripted
 
 
 def created(_: httpx.Request) -> httpx.Response:
-    """Reply as a gateway that created the customer."""
     return httpx.Response(200, json={"customerId": "c-1"})
 
 
 def creating(gateway: GatewaySession) -> Callable[[str], Any]:
-    """Return a function that creates a customer with a name."""
-
     async def create(name: str) -> Any:
         return await gateway.customer.create_customer({"customerName": name})
 
@@ -163,7 +160,6 @@ async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
 async def test_nothing_is_sent_if_the_disk_fails(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error of the call says so, and the run ends."""
     seen: list[BaseException] = []
 
     def fail() -> None:
@@ -348,7 +344,6 @@ async def test_an_equal_item_waits_for_the_call_in_flight(
 
 
 async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) -> None:
-    """Its outcome is unknown, so no later run repeats its item."""
     slow = Slow()
     going_on: list[asyncio.Task[Any]] = []
 

@@ -22,7 +22,6 @@ async def test_kills_lose_nothing_and_double_nothing(path: Path, kills: int) -> 
 
 
 def test_an_error_in_resuming_is_found() -> None:
-    """Each figure that must be 0 is named if it is not."""
     wrong = {"lost": 1, "doubled": 2, "missing": 3, "failed": 4}
 
     assert resume.missed({"count": 9, "yielded_at_last": 8, **wrong}) == [

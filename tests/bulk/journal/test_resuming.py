@@ -342,7 +342,6 @@ async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -
 
 
 async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:
-    """A key identifies it, and its column `item` is null."""
     item = object()
 
     async def call(_: object) -> str:

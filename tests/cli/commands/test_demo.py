@@ -52,7 +52,6 @@ def _check_text(text: str) -> None:
 
 
 def _check_rates(path: Path) -> None:
-    """The file has a row for each rate."""
     rows = path.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "base,symbol,date,rate"
     assert "EUR,USD,2026-10-30,1.1172" in rows

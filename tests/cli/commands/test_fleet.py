@@ -56,8 +56,6 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dsn: str) -> Iterator[
 
 @pytest.fixture
 def planned(call_gateway: Call) -> Call:
-    """Provide the commands of a fleet, with a plan in the database."""
-
     def fleet(command: str, *arguments: str) -> Ended:
         return call_gateway("fleet", command, "jobs:rates", *arguments)
 

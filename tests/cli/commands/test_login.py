@@ -185,7 +185,6 @@ def test_token_that_cannot_be_deleted_is_said(call_gateway: Call, settings: Sett
     ],
 )
 def test_narrower_scope_than_asked_is_told(granted: str, asked: str, told: str | None) -> None:
-    """`login` knows what was asked for; `status` names what was granted."""
     assert dict(describe_scope(Token("x", scope=granted), asked)).get("Scope") == told
 
 

@@ -82,7 +82,6 @@ def test_tables_in_a_terminal_fit_80_columns(
 def test_debugging_shows_the_words_of_the_gateway(
     call_gateway: Call, served: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They stand above the traceback."""
     ada = tmp_path / "ada.json"
     ada.write_text('{"customerName": "Ada", "externalCustomerId": "ada-1"}', encoding="utf-8")
     assert call_gateway("customer", "create", ada).status == 0
@@ -120,7 +119,6 @@ def test_example_is_what_create_takes(call_gateway: Call, tmp_path: Path) -> Non
 def test_token_header_is_read_from_a_file(
     call_gateway: Call, served: Sandbox, tmp_path: Path
 ) -> None:
-    """It goes before the environment, and is in no list of processes."""
     file = tmp_path / "token"
     file.write_text("from-a-file\nsecond line\n", encoding="utf-8")
 

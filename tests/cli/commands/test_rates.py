@@ -49,7 +49,6 @@ THREE = 3
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Provide the place of a file that is not there yet."""
     return tmp_path / "rates.csv"
 
 
@@ -67,7 +66,6 @@ def states(out: Path) -> list[str]:
 
 
 def asked(served: Sandbox) -> int:
-    """Count the series that the gateway was asked for so far."""
     return [call.operation for call in served.received].count(SERIES_OF)
 
 
@@ -98,12 +96,10 @@ def test_all_are_the_currencies_of_all_countries(
 def test_failures_are_counted_by_kind_and_fetched_again_on_request(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """Only what may succeed then: a 422 is not asked for again."""
     served.faults.on(SERIES_OF, Fault.status(422), at=1)
     is_bad = True
 
     async def apply(call: FaultyCall) -> None:
-        """Fail for the last days of USD."""
         received = await call.receive()
         bad = is_bad and b"USD" in received["body"] and b"2026-10-21" in received["body"]
 

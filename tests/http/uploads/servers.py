@@ -23,7 +23,6 @@ class Upload:
 
     @property
     def framing(self) -> list[str]:
-        """The media type, the length and the coding."""
         names = ("Content-Type", "Content-Length", "Transfer-Encoding")
         return [field(self.head, name) for name in names]
 
@@ -41,7 +40,6 @@ class Taker:
         self.ended = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection for a server that does not expect it to end."""
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             await self.handle(reader, writer)
         writer.transport.abort()

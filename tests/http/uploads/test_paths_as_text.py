@@ -121,7 +121,6 @@ async def test_plain_word_that_is_a_file_by_chance_is_a_status(call: Call, folde
     ids=lambda text: repr(text)[:20],
 )
 async def test_text_that_names_no_file_is_sent(call: Call, text: str, folder: Path) -> None:
-    """What names no file is text, as odd as it may be; so is what names a folder."""
     await _sent(call, text)
 
 

@@ -133,7 +133,6 @@ async def test_what_cannot_be_sent_is_refused(
 async def test_the_media_type_of_an_open_file_follows_from_its_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
-    """It is guessed as for a path, and what is given wins."""
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
     path = written(tmp_path, name, b"x")
     for media_type in (None, "image/x-own"):
