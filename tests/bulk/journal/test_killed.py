@@ -6,18 +6,18 @@ import pytest
 
 from benchmarks import resume
 
-COUNT = 120
-
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.full)])
-async def test_kills_lose_nothing_and_double_nothing(path: Path, kills: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "count"), [(2, 120), pytest.param(10, 250, marks=pytest.mark.full)]
+)
+async def test_kills_lose_nothing_and_double_nothing(path: Path, kills: int, count: int) -> None:
     """Resumed after each kill, the journal ends complete: one line per item, with its value."""
-    outcome = await resume.resume(path, COUNT, kills=kills, seed=7)
+    outcome = await resume.resume(path, count, kills=kills, seed=7)
 
     assert resume.missed(outcome) == []
     assert len(outcome["killed_at"]) == kills
-    assert 0 < outcome["killed_at"][0] < outcome["killed_at"][-1] < COUNT
+    assert 0 < outcome["killed_at"][0] < outcome["killed_at"][-1] < count
     assert all("rates" in line["value"] for line in resume.rows(path))
 
 
