@@ -45,7 +45,6 @@ def test_interrupted_call_may_have_been_done(
 def test_gateway_and_tenant_may_be_options(
     call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An ordinary command takes both, before or behind its name."""
     address = os.environ["GATEWAY_BASE_URL"]
     monkeypatch.delenv("GATEWAY_BASE_URL")
     monkeypatch.delenv("GATEWAY_TENANT_ID")
@@ -68,14 +67,15 @@ def test_gateway_and_tenant_may_be_options(
         (errors.ReceiverUnavailableError("the port is taken"), "--redirect-uri", 2),
         (errors.LoginError("nothing was pasted"), "Log in again", 1),
         (errors.DeadlineExceededError("too slow"), "does no harm", 1),
+        (errors.JournalError("there are no tables: run `gateway fleet init`"), "", 1),
     ],
 )
 def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, status: int) -> None:
     failure = explain(error)
 
-    first, second = str(failure).splitlines()
+    first, _, second = str(failure).partition("\n")
     assert first == str(error)
-    assert next_step in second
+    assert (next_step in second, not second) == (True, not next_step)
     assert failure.status == status
 
 

@@ -92,6 +92,7 @@ def _session(settings: Settings | None, *, needs_tenant: bool, **more: Any) -> G
 
 ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.MissingExtraError: "",
+    errors.JournalError: "",
     errors.ConfigurationError: "`gateway status` shows which settings are in force.",
     errors.InvalidArgumentError: "--help shows what the command takes.",
     errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
