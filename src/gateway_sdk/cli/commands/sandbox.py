@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -163,7 +163,7 @@ def demo(
         raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
 
-async def _fetch_rates(journal: Path) -> tuple[Run, Series, Counter[str | None]]:
+async def _fetch_rates(journal: Path) -> tuple[Run, Series, dict[str, list[str]]]:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
     rates: dict[str, dict[date, Decimal]] = {}
 
@@ -179,7 +179,11 @@ async def _fetch_rates(journal: Path) -> tuple[Run, Series, Counter[str | None]]
         settings: Any = {"access_token": token, "tenant_id": "demo", "parse_float": shortest}
         async with GatewaySession(url, **settings) as gateway:
             countries = await gateway.country_data.list_countries()
-            users = Counter(country.currency for country in countries)
+            users: dict[str, list[str]] = defaultdict(list)
+            # The code of a currency begins with that of its country, as in USD.
+            countries.sort(key=lambda it: it.two_digit_iso_code != f"{it.currency}"[:2])
+            for it in countries:
+                users[f"{it.currency}"].append(f"{it.country_name}")
             facts = {
                 "Gateway": f"{url}, a sandbox on this machine",
                 "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
@@ -196,14 +200,16 @@ async def _fetch_rates(journal: Path) -> tuple[Run, Series, Counter[str | None]]
     return run, Series(BASE, {symbol: rates[symbol] for symbol in order}), users
 
 
-def _table(series: Series, users: Counter[str | None]) -> output.Table:
+def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
     rows: list[list[Any]] = []
     for symbol, found in series.rates.items():
         rates, change = list(found.values()), series.change(symbol)
         curve = area(resample(found, series.days[0], series.days[-1], CURVE))[0]
         drawn = Text(curve, ROSE if change > 0 else FELL)
-        rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, users[symbol]])
-    return output.Table(("", "First", "Last", "%", "", "Countries"), rows)
+        first, *others = users[symbol]
+        used_in = first + (f", {len(others)} more" if others else "")
+        rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, used_in])
+    return output.Table(("", "First", "Last", "%", "", "Used in"), rows)
 
 
 def _draw(series: Series) -> bytes:
