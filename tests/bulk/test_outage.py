@@ -254,7 +254,6 @@ def test_the_deadline_ends_an_outage() -> None:
 
 
 async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(tmp_path: Path) -> None:
-    """Nothing is started for it any more: the journal is being closed."""
     path, gate, failing = tmp_path / "journal.db", asyncio.Event(), asyncio.Event()
 
     async def call(item: int) -> int:

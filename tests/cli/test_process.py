@@ -1,4 +1,5 @@
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -47,11 +48,14 @@ def test_output_that_the_system_takes_in_parts_is_whole(monkeypatch: pytest.Monk
 
 
 @pytest.mark.posix
-def test_full_pipe_that_does_not_block_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("buffering", [-1, 0])
+def test_full_pipe_that_does_not_block_is_told(
+    buffering: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another program may have made it so, and what is missing then is no bug of ours."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
+    with io.TextIOWrapper(open(writing, "wb", buffering)) as pipe:  # noqa: PTH123
         monkeypatch.setattr(sys, "stdout", pipe)
         with pytest.raises(OutputError, match="cannot write the output"):
             write_out("x" * 10**6)
@@ -60,7 +64,6 @@ def test_full_pipe_that_does_not_block_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.posix
 def test_reader_that_leaves_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The status is that of a program that a closed pipe ended."""
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor

@@ -23,7 +23,6 @@ async def test_the_bulk_fetch_prints_one_line_per_series(
 
 
 async def test_the_demo_prints_spans_and_metrics() -> None:
-    """A retry, a failure and a run with its items, and the histograms of all."""
     ended = await run(sys.executable, "-W", "error", "examples/tracing.py", folder=ROOT)
 
     assert ended.status == 0, ended.err

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -204,9 +204,10 @@ def write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
     path = profiles_path()
     make_folder(path.parent)
     try:
-        # It is private.
-        with NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(profiles, file, indent=2, ensure_ascii=False)
-        Path(file.name).replace(path)
+        with TemporaryDirectory(dir=path.parent) as draft:  # gone after a failure too
+            # It is private.
+            with NamedTemporaryFile("w", dir=draft, delete=False, encoding="utf-8") as file:
+                json.dump(profiles, file, indent=2, ensure_ascii=False)
+            Path(file.name).replace(path)
     except OSError as error:
         raise cannot_write(path, error) from None

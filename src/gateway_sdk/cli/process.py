@@ -71,7 +71,9 @@ def write_out(data: str | bytes) -> None:
     with whole_output():
         sys.stdout.flush()
         while rest:  # with PYTHONUNBUFFERED the system may take a part, as a disk that fills
-            rest = rest[sys.stdout.buffer.write(rest) or 0 :]
+            if not (taken := sys.stdout.buffer.write(rest)):
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            rest = rest[taken:]
         sys.stdout.buffer.flush()
 
 

@@ -310,7 +310,6 @@ class Pieces:
 
 @pytest.mark.parametrize("taken", [0, 1, 100, 101])
 async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: int) -> None:
-    """Whether it was begun, stopped or ended, it is closed in the thread that ran it."""
     pieces = Pieces()
     reading = from_thread(pieces, ahead=True)
     for _ in range(taken):
