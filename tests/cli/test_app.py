@@ -80,7 +80,6 @@ def test_importing_the_command_does_not_run_it() -> None:
 
 
 def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A curve on a terminal without blocks is no failure."""
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
 

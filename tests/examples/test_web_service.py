@@ -47,7 +47,6 @@ async def test_it_cancels_and_creates(gateway_env: dict[str, str]) -> None:
 
 
 async def test_an_order_that_does_not_exist_is_404(gateway_env: dict[str, str]) -> None:
-    """The gateway's 404 is about what the caller asked for."""
     async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
         reply = await caller.delete("/wallets/wallet-0004/orders/none")
 

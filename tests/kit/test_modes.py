@@ -122,7 +122,6 @@ def test_it():
 def test_a_run_that_does_not_use_the_plugin_does_not_import_the_sdk(
     pytester: pytest.Pytester,
 ) -> None:
-    """Here it is loaded as for users: because it is installed."""
     tests = """
 def test_it(pytestconfig):
     import sys

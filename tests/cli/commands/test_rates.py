@@ -34,6 +34,7 @@ from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from gateway_sdk.session import GatewaySession
 from tests.bulk.runs import room_for, rows
+from tests.cli.commands.test_demo import SHOWN
 from tests.cli.support import Call, StartInTerminal, Terminal, interrupt
 
 SERIES = 6
@@ -78,7 +79,7 @@ def test_all_are_the_currencies_of_all_countries(
     calls = asked(served)
     again = call_gateway(*job)
 
-    known = 30 + 1  # the ruble is known, without rates in this range
+    known = SHOWN + 1  # the ruble is known, without rates in this range
     failed = sorted(line["item"]["symbols"] for line in lines(out) if line["state"] == "failed")
     assert served.received[0].operation == "list_countries"
     assert "AED" in failed
@@ -302,7 +303,6 @@ def test_file_that_cannot_be_written_costs_no_series(
 def test_wrong_token_ends_a_run_at_once(
     call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, out: Path
 ) -> None:
-    """What is true of one call is true of all: the others are not made."""
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "wrong")
     refused = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", SANDBOX_ACCESS_TOKEN)
