@@ -11,8 +11,8 @@ class OwnCancellation:
 
     __slots__ = ("_base", "_is_asked_for", "_task")
 
-    def __init__(self) -> None:
-        task: Any = asyncio.current_task()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        task: Any = asyncio.current_task(loop)
         self._task: asyncio.Task[object] = task
         self._base = self._task.cancelling()
         self._is_asked_for = False

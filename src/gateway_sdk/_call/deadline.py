@@ -15,19 +15,20 @@ class CallsInFlight:
     def __init__(self) -> None:
         self.scopes: set[CallScope] = set()
         self._is_cut = False
-        self._news = asyncio.Event()  # the last call has ended, or all were cut
+        self._end: asyncio.Event | None = None  # of the last call, or all were cut
 
     def remove(self, scope: "CallScope") -> None:
         self.scopes.discard(scope)
-        if not self.scopes:
-            self._news.set()
+        if self._end is not None and not self.scopes:
+            self._end.set()
 
     def cut(self) -> None:
         if not self._is_cut:
             self._is_cut = True
             for scope in self.scopes:
                 scope.cut()
-            self._news.set()
+            if self._end is not None:
+                self._end.set()
 
     async def drain(self, seconds: float) -> None:
         if not self._is_cut:
@@ -35,10 +36,10 @@ class CallsInFlight:
 
     async def wait(self, seconds: float) -> None:
         if self.scopes:
-            self._news.clear()
+            self._end = asyncio.Event()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._news.wait()
+                    await self._end.wait()
 
 
 class CallScope(OwnCancellation):
@@ -47,7 +48,8 @@ class CallScope(OwnCancellation):
     __slots__ = ("_calls", "_deadline", "_due", "_reason", "_timer", "when")
 
     def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
-        OwnCancellation.__init__(self)  # `super` takes longer
+        loop = asyncio.get_running_loop()
+        OwnCancellation.__init__(self, loop)  # `super` takes longer
         self._calls = calls
         self._deadline = deadline
         self.when: float | None = None  # the deadline by the loop's clock
@@ -56,7 +58,6 @@ class CallScope(OwnCancellation):
         self._timer: asyncio.TimerHandle | None = None
 
         if deadline is not None:
-            loop = asyncio.get_running_loop()
             self.when = loop.time() + deadline
             # uvloop's clock is that of the beginning of a turn, however long the turn takes.
             self._due = time.monotonic() + deadline
