@@ -444,7 +444,7 @@ async def test_bytes_before_the_request_are_named(data: bytes, text: str, transi
         assert not await reader.read()
 
     async def document() -> AsyncIterator[bytes]:
-        while not any(not one.is_quiet for one in engine._pool._open):  # noqa: ASYNC110
+        while not any(not one.is_quiet() for one in engine._pool._open):  # noqa: ASYNC110
             await asyncio.sleep(0)
         yield b"{}"
 

@@ -64,7 +64,7 @@ async def test_a_connection_that_closed_behind_its_last_bytes_can_still_be_cut()
         connection.abort()
         connection.write(b"too late")
 
-        assert connection.is_closing
+        assert connection.is_closing()
 
 
 @pytest.mark.posix
@@ -153,7 +153,7 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(what: str, *, noticed:
         await turns(10 if noticed else 0)
 
         assert not connection.is_fit()
-        assert connection.is_closing == noticed
+        assert connection.is_closing() == noticed
 
 
 async def test_what_has_a_rest_of_something_is_not_kept() -> None:
@@ -166,7 +166,7 @@ async def test_what_has_a_rest_of_something_is_not_kept() -> None:
         pool.add(connection)
         pool.keep(connection)
 
-        assert connection.is_closing
+        assert connection.is_closing()
         assert pool.idle == 0
         assert pool.take() is None
 

@@ -129,7 +129,7 @@ async def test_only_the_server_can_say_that_it_is_the_end(
         assert await connection.read(20) == b"all"
         assert await connection.read(20) == b""
         assert connection.is_clean == cleanly
-        assert connection.is_closing  # though the connection below may be open still
+        assert connection.is_closing()  # though the connection below may be open still
         connection.rest()
         await connection.closed
 
@@ -142,7 +142,7 @@ async def test_what_came_before_a_broken_record_is_read(papers: Papers) -> None:
         assert await connection.read(20) == b"good"
         with pytest.raises(ssl.SSLError):
             await connection.read(20)
-        assert connection.is_closing
+        assert connection.is_closing()
         with pytest.raises(ssl.SSLError, match="ALERT"):
             await peer.receive()
 
@@ -174,10 +174,10 @@ async def test_a_part_of_a_record_makes_it_unfit(papers: Papers, size: int, laye
         await peer.raw(peer.wrap(record[:size], peer.layers[:-1]))
         await turns(5)
 
-        assert not connection.is_closing
+        assert not connection.is_closing()
         assert not connection.is_fit()
         connection.data_received(peer.wrap(record[size:], peer.layers[:-1]))
-        assert connection.is_closing
+        assert connection.is_closing()
 
 
 async def test_a_ticket_that_comes_late_does_no_harm(papers: Papers) -> None:
@@ -186,7 +186,7 @@ async def test_a_ticket_that_comes_late_does_no_harm(papers: Papers) -> None:
         await turns(5)
         connection.rest()
         connection.data_received(b"")
-        assert not connection.is_closing
+        assert not connection.is_closing()
 
 
 async def test_what_is_written_during_another_handshake_follows_it(papers: Papers) -> None:
@@ -196,11 +196,11 @@ async def test_what_is_written_during_another_handshake_follows_it(papers: Paper
         connection._layers.append(inner)
         connection.write(b"first, ")
         connection.write(b"second")
-        takes_more = connection.can_write
+        takes_more = connection.can_write()
         assert not takes_more
 
         shaking = asyncio.create_task(peer.shake_hands(papers.server))
-        while not connection.can_write:
+        while not connection.can_write():
             await connection.wait(20)
         await shaking
         connection.write(b", third")

@@ -202,7 +202,7 @@ def ours(data: bytes, *cuts: int, cleanly: bool = True) -> Seen:
     places = [0, *sorted(cuts), len(data)]
     for start, end in pairwise(places):
         reader.receive(data[start:end])
-    again = reader.can_be_reused
+    again = reader.can_be_reused()
     reader.receive_end(cleanly=cleanly)
     assert reader.is_whole == (reader.failure is None)
     assert reader._parser is None

@@ -159,12 +159,12 @@ class Call:
                     value = await self._send()
         except BaseException as error:
             if isinstance(error, GatewayError):
-                error.of_call(self._operation.name, self._repeatability, self.attempts)
+                error.of_call(self._operation.name, self._repeatability(), self.attempts)
             if watch is not None:
-                watch.finished(outcome_of(self.attempts, self._repeatability), error)
+                watch.finished(outcome_of(self.attempts, self._repeatability()), error)
             raise
         if watch is not None:
-            watch.finished(outcome_of(self.attempts, self._repeatability), None)
+            watch.finished(outcome_of(self.attempts, self._repeatability()), None)
         return value
 
     def _template(self) -> RequestTemplate:
@@ -215,7 +215,6 @@ class Call:
     def _can_be_sent(self) -> bool:
         return self._document is None or self._document.can_be_sent
 
-    @property
     def _repeatability(self) -> Repeatability:
         declared = self._operation.repeatability
         if declared is Repeatability.IDEMPOTENT and not self._options.retry.repeat_idempotent:
@@ -226,7 +225,7 @@ class Call:
         return (
             isinstance(error, GatewayError)
             and self._can_be_sent
-            and self._repeatability in repeatable_after(error, self._options.retry)
+            and self._repeatability() in repeatable_after(error, self._options.retry)
         )
 
     async def _with_token(self) -> Any:
@@ -258,7 +257,7 @@ class Call:
     async def _attempt(self, token: AccessToken) -> Any:
         request = self._request_with(token)
         how, self._reply = request.transmission, None
-        if self._repeatability is Repeatability.ONCE:
+        if self._repeatability() is Repeatability.ONCE:
             how.on_admitted = self._record_intent
         began = time.monotonic()
         try:

@@ -85,12 +85,10 @@ class RawReply:
 
 def index_of(fields: RawHeaders) -> dict[bytes, bytes]:
     """Return header fields by their names in lower case; repeated ones are joined by commas."""
-    index = {name.lower(): value for name, value in fields}
-    if len(index) < len(fields):
-        index.clear()
-        for field, value in fields:
-            name = field.lower()
-            index[name] = index[name] + b", " + value if name in index else value
+    index: dict[bytes, bytes] = {}
+    for field, value in fields:
+        name = field.lower()
+        index[name] = index[name] + b", " + value if name in index else value
     return index
 
 
@@ -164,7 +162,7 @@ def decode(
 ) -> Any:
     # Interface: Endpoints
     essence, charset = media_type(reply.index.get(b"content-type", b""))
-    is_usual = reply.body.startswith(_JSON_STARTS)  # and no web page
+    is_usual = reply.body.startswith(_JSON_STARTS) and 0 not in reply.body[:4]  # and no web page
     if not is_usual and is_web_page(essence, reply.body):
         raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
     wanted = operation.reply if into is None else into
@@ -173,8 +171,8 @@ def decode(
     if reply.problem is not None:
         raise ContentError(reply.problem)
     if wanted is Any:
-        if is_usual and essence == JSON:
-            return decode_json(utf8_json(reply.body, charset), parse_float)
+        if is_usual and essence == JSON and charset is None:
+            return decode_json(reply.body, parse_float)
         return _decode_unspecified(reply.body, essence, charset, parse_float)
     data = utf8_json(reply.body, charset)
     # On the wire only the interface's names count; Python's are for those who make records.
@@ -254,8 +252,6 @@ def decode_text(body: bytes, charset: str | None) -> str:
 
 def utf8_json(body: bytes, charset: str | None) -> bytes:
     """Return JSON of any Unicode encoding as UTF-8 without a byte order mark."""
-    if charset is None and body.startswith(_JSON_STARTS) and 0 not in body[:4]:
-        return body  # as nearly all JSON begins
     charset = charset or json.detect_encoding(body)
     if charset.lower() in ("utf-8", "utf8", "utf-8-sig"):
         return body.removeprefix(codecs.BOM_UTF8)

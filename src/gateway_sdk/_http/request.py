@@ -262,7 +262,9 @@ def framing(method: str, length: int | None, content_type: str | None) -> RawHea
 
 
 def field_lines(fields: RawHeaders) -> bytes:
-    lines = b"".join([name + b": " + value + b"\r\n" for name, value in fields])
+    lines = b""
+    for name, value in fields:
+        lines += name + b": " + value + b"\r\n"
     if not lines.count(b"\n") == lines.count(b"\r") == len(fields) or 0 in lines:
         raise httpx.LocalProtocolError("a line break in a header")
     return lines

@@ -101,25 +101,21 @@ class Connection(asyncio.Protocol):
 
     # Called by the user of the connection.
 
-    @property
     def is_closing(self) -> bool:
         # A server that has ended TLS sends no reply, even if it has not closed the connection
         # yet.
         return self.is_ended or self._transport.is_closing()
 
-    @property
     def can_write(self) -> bool:
         """Whether the system and TLS take more data; if not, `wait` until they do."""
         if self._layers and any(layer.unsent for layer in self._layers):
             return False
         return not self._is_full
 
-    @property
     def is_quiet(self) -> bool:
         """Whether it is open, and no data have come that nobody has read."""
-        return not (self._received or self.is_closing)
+        return not (self._received or self.is_closing())
 
-    @property
     def has_news(self) -> bool:
         """Whether `take` returns data, or there will be no more."""
         return bool(self._received) or self.is_ended
@@ -158,7 +154,7 @@ class Connection(asyncio.Protocol):
 
     async def read(self, seconds: float | None) -> bytes:
         """Return received data, as soon as there are any; b"" at the end."""
-        while not self.has_news:
+        while not self.has_news():
             await self.wait(seconds)
         if not self._received and self.failure is not None:
             raise self.failure
@@ -171,7 +167,7 @@ class Connection(asyncio.Protocol):
         chunks, self._received, self._unread = self._received, [], 0
         if self._is_paused:
             self._is_paused = False
-            if not self.is_closing:
+            if not self.is_closing():
                 self._transport.resume_reading()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
@@ -189,7 +185,7 @@ class Connection(asyncio.Protocol):
         # part of a record, which may hold a reply.
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return self.is_quiet and not self._has_news()
+        return self.is_quiet() and not self._has_news()
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""

@@ -110,7 +110,7 @@ class Engine:
 
     def _end(self, exchange: Exchange) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
-        if exchange.can_be_reused:
+        if exchange.can_be_reused():
             self._pool.keep(exchange.connection)
         else:
             exchange.connection.abort()

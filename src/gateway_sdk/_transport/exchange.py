@@ -32,12 +32,11 @@ class Exchange(httpx.AsyncByteStream):
         self.reply = ReplyReader()
         self._has_begun = self._is_sent = self._gives_up = self._left_at_once = False
 
-    @property
     def can_be_reused(self) -> bool:
         # After an early refusal, servers close a connection whose upload they have not read. What
         # left in one small write was read with the head: a 404 must not cost a TLS handshake.
         was_read = self.reply.status < _REFUSED or self._left_at_once
-        return self._is_sent and was_read and self.reply.can_be_reused
+        return self._is_sent and was_read and self.reply.can_be_reused()
 
     async def send(
         self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
@@ -47,7 +46,7 @@ class Exchange(httpx.AsyncByteStream):
         # time-out for a chunk passes. The first chunk leaves together with the head.
         if isinstance(content, bytes):
             self._is_sent = self._put(head + content)
-            if not self.connection.can_write:
+            if not self.connection.can_write():
                 await self._flush()
         else:
             with suppress(_OvertakenError):
@@ -123,7 +122,7 @@ class Exchange(httpx.AsyncByteStream):
             reply.status >= _REDIRECTED
             or reply.failure is not None
             or self._gives_up
-            or self.connection.is_closing
+            or self.connection.is_closing()
         )
 
     def _cut_if_final(self, wait: OwnCancellation) -> None:
@@ -151,7 +150,7 @@ class Exchange(httpx.AsyncByteStream):
 
     async def _flush(self) -> None:
         """Wait until the system takes more data, unless the reply makes that unnecessary."""
-        while not (self.connection.can_write or self._reply_is_final):
+        while not (self.connection.can_write() or self._reply_is_final):
             try:
                 await self.connection.wait_to_write(self._timeout.write)
             except TimeoutError:
@@ -162,7 +161,7 @@ class Exchange(httpx.AsyncByteStream):
 
     def _begin(self) -> None:
         connection = self.connection
-        if not connection.is_quiet:
+        if not connection.is_quiet():
             if early := connection.take():  # it cannot be the reply
                 self.reply.receive(early)
                 reason = self.reply.failure or "it sent bytes before the request"
@@ -185,7 +184,7 @@ class Exchange(httpx.AsyncByteStream):
         if self.reply.failure is not None:
             raise UnreadableReplyError(self.reply.failure)
         connection = self.connection
-        if not connection.has_news:
+        if not connection.has_news():
             return connection.wait(self._timeout.read, httpx.ReadTimeout)
         if data := connection.take():
             self._receive(data)

@@ -63,7 +63,6 @@ class ReplyReader(RawReply):
             lenient_chunked_length=True, lenient_optional_cr_before_lf=True
         )
 
-    @property
     def can_be_reused(self) -> bool:
         """Whether the connection may serve another request, and no bytes came after this reply."""
         return self.is_whole and self._keeps_alive and not self.has_excess

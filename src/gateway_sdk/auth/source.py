@@ -22,6 +22,7 @@ from gateway_sdk.auth.token import (
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
+_OURS: Final = frozenset({"gateway_sdk.auth.source", "gateway_sdk.auth._shared_source"})
 RENEWAL_INTERVAL: Final = 1.0
 """Seconds between two attempts to renew a token that still works."""
 
@@ -85,8 +86,7 @@ class StaticTokenSource:
 class FunctionTokenSource:
     """A coroutine function; a `Token` with an end is kept until near it, for all callers."""
 
-    # What has no end is asked for by each attempt: the function may keep tokens itself, or have
-    # one for each caller's context.
+    # What has no end is asked for by each attempt: it may depend on the caller's context.
 
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
@@ -202,7 +202,7 @@ def note_success(source: TokenSource, token: AccessToken) -> None:
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
     # Not a subclass of the caller's, which may return other tokens.
-    is_ours = type(source).__module__.startswith("gateway_sdk.auth.")
+    is_ours = type(source).__module__ in _OURS
     token: Token | None = source.ready() if is_ours else None  # type: ignore[attr-defined]
     return token
 
