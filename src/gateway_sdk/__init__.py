@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway_sdk import auth as auth, bulk as bulk, models as models, operations as operations
-    from gateway_sdk._call.retry import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
     from gateway_sdk._content.form import Multipart as Multipart
     from gateway_sdk._transport.public import GatewayTransport as GatewayTransport
     from gateway_sdk._version import __version__ as __version__
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         Reply as Reply,
     )
     from gateway_sdk.rate_limit import Limiter as Limiter, RateLimit as RateLimit
+    from gateway_sdk.retry_policy import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
     from gateway_sdk.session import GatewaySession as GatewaySession
 else:
     from gateway_sdk._python import lazy
@@ -35,7 +35,7 @@ else:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "gateway_sdk._call.retry": "RetryBudget RetryPolicy",
+            "gateway_sdk.retry_policy": "RetryBudget RetryPolicy",
             "gateway_sdk._content.form": "Multipart",
             "gateway_sdk._transport.public": "GatewayTransport",
             "gateway_sdk.rate_limit": "Limiter RateLimit",

@@ -15,7 +15,7 @@ LAYERS = (
     ("outcome", "models", "sandbox"),
     ("errors", "operations"),
     ("_checks", "_extras", "_url", "observer"),
-    ("auth", "_http", "otel", "rate_limit", "sentry"),
+    ("auth", "_http", "otel", "rate_limit", "retry_policy", "sentry"),
     ("_content", "_transport"),
     ("_call",),
     ("_settings", "bulk"),

@@ -10,13 +10,13 @@ from typing import Any, Final, TypedDict
 import httpx
 from pydantic import SecretStr
 
-from gateway_sdk._call.retry import RetryPolicy
 from gateway_sdk._checks import Declared, check_seconds, check_timeout, checked
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.operations import Operation
+from gateway_sdk.retry_policy import RetryPolicy
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(
     # All in seconds. To connect takes one round trip: after a few seconds no server will answer.

@@ -3,13 +3,11 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
-from gateway_sdk._checks import check_amount, check_count, check_switch, check_wait
 from gateway_sdk.errors import (
     ConfigurationError,
     ConnectionFailedError,
@@ -19,6 +17,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
 )
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
+from gateway_sdk.retry_policy import RetryBudget, RetryPolicy
 
 T = TypeVar("T")
 
@@ -31,68 +30,9 @@ _TOO_MANY: Final = 429
 _CONNECT_WAITS: Final = 0.1, 1.0
 """Seconds between attempts to connect, at least and at most: a gateway that comes back is seen
 soon, and one that is away is not asked without a pause."""
-_FAILURES: Final = range(400, 600)
 _TOO_LONG: Final = "the gateway asks for a longer wait than retry_after_max"
 _TOO_LATE: Final = "the deadline leaves no time for another attempt"
 _NO_BUDGET: Final = "no retry is left in the retry_budget of the session or of the bulk run"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """How often a call is tried, and how long it waits between attempts.
-
-    The policy cannot make an operation repeatable: see `repeatable_after`.
-
-    Attributes:
-        attempts: The largest number of requests per call, with the first one. A renewed access
-            token after a 401 adds one; attempts under `connect_wait` are not counted.
-        connect_wait: Seconds for which a call tries again while no connection can be made, as
-            during a restart of the gateway. Nothing was sent then, so these attempts cost nothing
-            of `attempts` and of the retry budget.
-        backoff: Seconds, doubled with each attempt. The wait is a random part of it (see `jitter`),
-            so that many clients do not come back at the same time.
-        backoff_max: Seconds at which the doubling stops.
-        jitter: How much of the wait is random, from 0 for nothing to 1 for all ("full jitter").
-        retry_after_max: Seconds. If the gateway asks for a longer wait, the error is raised at
-            once, with its `retry_after`.
-        repeat_idempotent: Whether a PUT or DELETE may be sent again. Give False if other writers
-            change the same resources: a late repetition could undo their change.
-        statuses: The statuses after which a retry may succeed. A 408 or a 503 does not prove that
-            nothing was done, so after all but 429 only operations that read or are idempotent
-            are sent again.
-
-    Raises:
-        ConfigurationError: a number is out of its range.
-    """
-
-    attempts: int = 3
-    connect_wait: float = 5.0
-    backoff: float = 0.5
-    backoff_max: float = 8.0
-    jitter: float = 1.0
-    retry_after_max: float = 60.0
-    repeat_idempotent: bool = True
-    statuses: Collection[int] = (408, 429, 500, 502, 503, 504)
-
-    def __post_init__(self) -> None:
-        check_count("attempts", self.attempts)
-        if check_amount("jitter", self.jitter) > 1:
-            raise ConfigurationError("must be from 0 to 1", setting="jitter")
-        # A copy: the caller could change the original after this check.
-        object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
-        for name in ("connect_wait", "backoff", "backoff_max", "retry_after_max"):
-            check_wait(name, getattr(self, name))
-        check_switch("repeat_idempotent", self.repeat_idempotent)
-
-
-def _checked_statuses(statuses: object) -> tuple[int, ...]:
-    if not isinstance(statuses, Collection) or not all(
-        isinstance(status, int) and status in _FAILURES for status in statuses
-    ):
-        raise ConfigurationError(
-            "must be a collection of numbers from 400 to 599", setting="statuses"
-        )
-    return tuple(statuses)
 
 
 def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repeatability]:
@@ -188,33 +128,6 @@ def _retry_after(state: RetryCallState) -> float:
     """Return the seconds that the gateway asked to wait; 0 if it did not ask."""
     error = _error_of(state)
     return (isinstance(error, StatusError) and error.retry_after) or 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryBudget:
-    """Limits the retries of a session; calls and time add retries to the budget.
-
-    Over t seconds with n calls a session makes no more than
-    `reserve + share * n + per_second * t` retries. An attempt with a renewed access token does
-    not count. Without a budget, three attempts per call triple the load on a failing gateway.
-
-    Attributes:
-        reserve: Retries in the budget at the beginning; it never holds more.
-        share: Retries that each call adds; 0.1 allows 10 % more load.
-        per_second: Retries that each second adds, for sessions with few calls.
-
-    Raises:
-        ConfigurationError: a number is out of its range.
-    """
-
-    reserve: int = 100
-    share: float = 0.1
-    per_second: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_count("reserve", self.reserve)
-        for name in ("share", "per_second"):
-            check_amount(name, getattr(self, name))
 
 
 class Bucket:

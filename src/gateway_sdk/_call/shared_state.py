@@ -18,7 +18,7 @@ import httpx
 
 from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
-from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
+from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import with_added
@@ -29,6 +29,7 @@ from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice
+from gateway_sdk.retry_policy import RetryBudget
 
 _logger = logging.getLogger("gateway_sdk")
 

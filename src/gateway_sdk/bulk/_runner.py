@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from gateway_sdk._call.events import ITEMS, tell
-from gateway_sdk._call.retry import Bucket, RetryBudget
+from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell_progress
 from gateway_sdk.bulk._item import ItemRun, OfRun
 from gateway_sdk.bulk._limit import FixedLimit
@@ -30,6 +30,7 @@ from gateway_sdk.bulk._source import make_source
 from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, Outage, Progress, Value
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 from gateway_sdk.observer import Observer, RunInfo
+from gateway_sdk.retry_policy import RetryBudget
 
 AHEAD: Final = 8
 """Items taken but not yet yielded, per call in flight: they wait for a slow item, an equal one, or
