@@ -193,13 +193,12 @@ class Call:
             await document.end()
 
     async def _send(self) -> Any:
-        failures: list[GatewayError] = []
         try:
             return await self._with_token()
         except GatewayError as error:
             if not self._may_repeat(error):
                 raise
-            failures.append(error)
+            failures = [error]
         return await try_again(
             failures,
             self._with_token,

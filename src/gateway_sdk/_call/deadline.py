@@ -76,9 +76,8 @@ class CallScope(OwnCancellation):
         self._calls.remove(self)
         if self._timer is not None:
             self._timer.cancel()
-        reason = self._reason
-        if self.take_back(kind) and reason is not None:
-            raise reason from None
+        if self._reason is not None and self.take_back(kind):
+            raise self._reason from None
 
     def check(self) -> None:
         """Raise the error of the deadline if it has passed; called right before the first byte."""

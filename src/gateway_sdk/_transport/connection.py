@@ -171,11 +171,13 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def rest(self) -> None:
-        """Be idle until the next `write`: data that come meanwhile end the connection."""
+    def rest(self) -> bool:
+        """Be idle until the next `write`: data that come meanwhile end it; False if some did."""
         self._is_idle = True
         if self._received or self.is_ended:
             self.abort()
+            return False
+        return True
 
     def is_fit(self) -> bool:
         """Tell whether its socket is fit for another request: open, and without unread data."""

@@ -96,8 +96,7 @@ class Pool:
 
     def keep(self, connection: Connection) -> None:
         """Keep a connection for another request; data that come meanwhile end it."""
-        connection.rest()
-        if connection.is_closing():
+        if not connection.rest():
             return
         self._idle[connection] = self._clock()
         if self._timer is None:
