@@ -31,7 +31,7 @@ from gateway_sdk.cli.arguments import (
 from gateway_sdk.cli.files import cannot_write, check_place, to_parquet, write_file
 from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
-from gateway_sdk.cli.series import Series, draw_curves, read_series, shortest
+from gateway_sdk.cli.series import Series, draw_chart, draw_curves, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
@@ -130,9 +130,6 @@ def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None
         write_file(parquet, to_parquet(series.columns()))
         say(f"{printable(str(parquet))}: {told}")
     if png is not None:
-        # Imported here, because it needs the extra [plot], and takes a second or two.
-        from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
-
         write_file(png, draw_chart(series))
         say(f"{printable(str(png))}: {told}")
 

@@ -20,7 +20,7 @@ from gateway_sdk.cli.arguments import day_of, option
 from gateway_sdk.cli.commands.rates import Run
 from gateway_sdk.cli.files import cannot_write, check_place, make_folder, write_file
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, whole_output
-from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
+from gateway_sdk.cli.series import Series, area, draw_chart, resample, rows_of, shortest
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -213,9 +213,6 @@ def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
 
 
 def _draw(series: Series) -> bytes:
-    # Imported here, because it takes longer than all the calls.
-    from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
-
     symbols, days = list(series.rates), series.days
     return draw_chart(
         series,
