@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.files import check_place, open_content, read_json, to_parquet, write_file
+from gateway_sdk.cli.files import check_place, open_content, read_json, write_file
 from gateway_sdk.cli.process import CommandError
+from gateway_sdk.cli.series import to_parquet
 from tests.cli.support import FIRST, series_of
 
 
@@ -109,7 +110,7 @@ def test_parquet_keeps_days_decimals_and_gaps() -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     series = series_of({"USD": ["1.10", None], "XAU": ["0.00024", "12345.6"], "SEK": [None, None]})
 
-    table = parquet.read_table(io.BytesIO(to_parquet(series.columns())))
+    table = parquet.read_table(io.BytesIO(to_parquet(series)))
 
     assert table.to_pydict() == {
         "date": [FIRST, FIRST + timedelta(days=1)],

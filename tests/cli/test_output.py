@@ -23,7 +23,7 @@ from gateway_sdk.cli.output import (
     to_json,
     to_terminal,
 )
-from gateway_sdk.cli.process import CommandError, OutputError, printable
+from gateway_sdk.cli.process import CommandError, printable
 
 PATH = "/folder" * 20
 
@@ -210,10 +210,10 @@ def test_reply_that_cannot_be_printed_does_not_undo_it(
     """A full disk after a write says that it is done, so that nobody repeats it."""
 
     def fail(_: object) -> None:
-        raise OutputError("cannot write the output: No space left on device", 1)
+        raise CommandError("cannot write the output: No space left on device", 1)
 
     monkeypatch.setattr("gateway_sdk.cli.output.write_out", fail)
-    with pytest.raises(OutputError) as caught:
+    with pytest.raises(CommandError) as caught:
         show_done("The customer is created.", {"id": 1})
 
     assert caught.value.status == 6

@@ -3,7 +3,6 @@ import os
 import pytest
 
 from gateway_sdk import errors
-from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.session import ADVICE, explain, quote
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
@@ -14,11 +13,23 @@ from tests.cli.support import Call, interrupt
 UNSURE = "Check before you repeat it: it may have been done already."
 
 
-def test_debugging_shows_where_a_command_gave_up(call_gateway: Call) -> None:
-    with pytest.raises(CommandError, match="GATEWAY_BASE_URL is not set"):
-        call_gateway("countries", "--debug")
-    with pytest.raises(CommandError, match="there is no folder none"):
-        call_gateway("bulk", "rates", "--base", "EUR", "--out", "none/x.csv", "--debug")
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("countries", "GATEWAY_BASE_URL is not set"),
+        ("bulk rates --base EUR --out none/x.csv", "cannot write none/x.csv: there is no folder"),
+    ],
+)
+def test_debugging_shows_where_a_command_gave_up(
+    call_gateway: Call, command: str, words: str
+) -> None:
+    """The status and the message are those without it."""
+    plain, debugged = call_gateway(*command.split()), call_gateway(*command.split(), "--debug")
+
+    assert debugged.status == plain.status == 2
+    assert plain.err.startswith(f"gateway: {words}")
+    assert debugged.err.startswith("Traceback (most recent call last):\n")
+    assert debugged.err.endswith(f"\n{plain.err}")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,7 @@
 """What commands read and write, checked before anything is sent."""
 
-import io
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
@@ -108,14 +105,3 @@ def cannot_write(
 ) -> CommandError:
     why = reason if isinstance(reason, str) else reason.strerror or type(reason).__name__
     return CommandError(f"cannot write {printable(str(path))}: {why}", status)
-
-
-def to_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Make a Parquet file of columns: a date is date32, a Decimal is exact, None is null."""
-    # Imported here, because it needs the extra [parquet]; as Any, because it has no annotations.
-    arrow: Any = import_module("pyarrow")
-    parquet: Any = import_module("pyarrow.parquet")
-    table = arrow.table({name: arrow.array(cells) for name, cells in columns.items()})
-    file = io.BytesIO()
-    parquet.write_table(table, file)
-    return file.getvalue()

@@ -1,10 +1,11 @@
-"""Exchange rates as the commands show them: tables, curves of text, charts as PNG."""
+"""Exchange rates as the commands show them: tables, curves of text, charts as PNG, Parquet."""
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from importlib import import_module
 from itertools import cycle
 from statistics import fmean
 from typing import Any, Final
@@ -66,6 +67,17 @@ def shortest(text: str) -> float | Decimal:
     """Read a number of JSON; a float, which the journal has as a number, if it has all digits."""
     number, exact = float(text), Decimal(text)
     return number if Decimal(repr(number)) == exact else exact
+
+
+def to_parquet(series: Series) -> bytes:
+    """Make a Parquet file of columns: a date is date32, a Decimal is exact, None is null."""
+    # Imported here, because it needs the extra [parquet]; as Any, because it has no annotations.
+    arrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    columns = {name: arrow.array(cells) for name, cells in series.columns().items()}
+    file = io.BytesIO()
+    parquet.write_table(arrow.table(columns), file)
+    return file.getvalue()
 
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"

@@ -131,12 +131,11 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word "bearer", or is longer than any word."""
 
 
-def explain(error: GatewayError) -> CommandError:
+def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(
-        f"{printable(error.summary)}{quote(error)}\n{step}".rstrip(), status_of(error)
-    )
+    words = f"{printable(error.summary)}{quote(error, personal=personal)}"
+    return CommandError(f"{words}\n{step}".rstrip(), status_of(error))
 
 
 def status_of(error: GatewayError) -> int:

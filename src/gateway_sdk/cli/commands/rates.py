@@ -28,10 +28,17 @@ from gateway_sdk.cli.arguments import (
     split_codes,
     switch,
 )
-from gateway_sdk.cli.files import cannot_write, check_place, to_parquet, write_file
+from gateway_sdk.cli.files import cannot_write, check_place, write_file
 from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
-from gateway_sdk.cli.series import Series, draw_chart, draw_curves, read_series, shortest
+from gateway_sdk.cli.series import (
+    Series,
+    draw_chart,
+    draw_curves,
+    read_series,
+    shortest,
+    to_parquet,
+)
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
@@ -126,12 +133,10 @@ def rates(
 def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None:
     count = len(series.rates)
     told = f"{len(series.days)} days, {'1 currency' if count == 1 else f'{count} currencies'}"
-    if parquet is not None:
-        write_file(parquet, to_parquet(series.columns()))
-        say(f"{printable(str(parquet))}: {told}")
-    if png is not None:
-        write_file(png, draw_chart(series))
-        say(f"{printable(str(png))}: {told}")
+    for path, make in ((parquet, to_parquet), (png, draw_chart)):
+        if path is not None:
+            write_file(path, make(series))
+            say(f"{printable(str(path))}: {told}")
 
 
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
