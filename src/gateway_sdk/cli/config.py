@@ -6,6 +6,7 @@ environment; the profile that GATEWAY_PROFILE names, or else the profile "defaul
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
 
@@ -80,9 +80,7 @@ class Settings:
         store = self.store()
         if isinstance(store, PrivateFileStore):
             return str(store.path)
-        parts = urlsplit(self.values["token_store"])
-        place = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return f"{parts.scheme}://{place}" if parts.scheme else place
+        return re.sub(r"(?<=//)[^?]*@|\?.*", "", self.values["token_store"])
 
     def facts(self) -> Iterator[KeyValue]:
         for name, key in SHOWN.items():

@@ -10,7 +10,7 @@ from itertools import cycle
 from statistics import fmean
 from typing import Any, Final
 
-from gateway_sdk.bulk import RateRow, rate_rows
+from gateway_sdk.bulk import rate_rows
 from gateway_sdk.cli.output import Table, make_console, to_cell
 from gateway_sdk.cli.process import printable
 
@@ -44,23 +44,15 @@ class Series:
 
 
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
-    rows = rows_of(reply, base)
-    if rows is None or not all(_is_plausible(row.rate) for row in rows):
-        return None
-    rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
-    for row in rows:
-        rates.setdefault(row.symbol, {})[row.date] = row.rate
-    return Series(base, rates)
-
-
-def _is_plausible(rate: Decimal) -> bool:
-    return rate > 0 and abs(rate.adjusted()) + len(rate.as_tuple().digits) <= MOST_DIGITS
-
-
-def rows_of(reply: Any, base: str) -> list[RateRow] | None:
-    """Make rows of a reply, by date and with Decimals; None if it has another shape."""
+    """Read a reply; None if it has another shape, or rates that nobody could draw."""
     rows = rate_rows(reply, base=base)
-    return rows and [row._replace(rate=Decimal(str(row.rate))) for row in rows]
+    rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
+    for row in rows or ():
+        rate = Decimal(str(row.rate))
+        if rate <= 0 or abs(rate.adjusted()) + len(rate.as_tuple().digits) > MOST_DIGITS:
+            return None
+        rates.setdefault(row.symbol, {})[row.date] = rate
+    return None if rows is None else Series(base, rates)
 
 
 def shortest(text: str) -> float | Decimal:

@@ -176,7 +176,6 @@ class Run:
     async def fetch(
         self,
         gateway: GatewaySession,  # with parse_float=shortest, for the journal
-        take: Callable[[BulkResult[Query, Any]], None] = lambda _: None,
         **options: Any,  # of exchange_rate_series_bulk
     ) -> None:
         """Fetch all series, with a bar, until all further calls would fail too."""
@@ -202,7 +201,6 @@ class Run:
                 async for result in results:
                     self.add(result)
                     look()
-                    take(result)
 
     async def _queries(
         self, gateway: GatewaySession, look: Callable[[], None]
