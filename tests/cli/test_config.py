@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.config import (
+from gateway_sdk.cli.process import CommandError
+from gateway_sdk.cli.session import (
     find_settings,
     profiles_path,
     read_profiles,
     save_profile,
     write_profiles,
 )
-from gateway_sdk.cli.process import CommandError
 from tests.cli.support import Call
 
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
