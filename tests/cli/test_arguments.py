@@ -7,7 +7,7 @@ import typer
 from babel.numbers import list_currencies
 from hypothesis import given, strategies as st
 
-from gateway_sdk.cli.arguments import (
+from gateway_sdk.cli.commands.rates import (
     CURRENCIES,
     choose_range,
     day_of,

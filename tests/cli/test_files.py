@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.files import check_place, open_content, read_json, write_file
+from gateway_sdk.cli.arguments import check_place, open_content, read_json, write_file
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.series import to_parquet
 from tests.cli.support import FIRST, series_of

@@ -25,8 +25,7 @@ from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk._url import origin_of_text, parse_base_url
 from gateway_sdk.auth import PrivateFileStore, TokenStore
-from gateway_sdk.cli.arguments import GIVEN
-from gateway_sdk.cli.files import cannot_write, make_folder, refuse
+from gateway_sdk.cli.arguments import GIVEN, cannot_write, make_folder, refuse
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError

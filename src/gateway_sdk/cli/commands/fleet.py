@@ -13,9 +13,8 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
 
-from gateway_sdk.cli.arguments import argument, option, switch
+from gateway_sdk.cli.arguments import argument, cannot_write, name_of, open_file, option, switch
 from gateway_sdk.cli.commands.rates import OutFile
-from gateway_sdk.cli.files import cannot_write, name_of, open_file
 from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.fleet import Job, Status as PlanStatus
