@@ -179,7 +179,7 @@ def test_extra_of_a_file_is_looked_for_first(
         (None, None),
         ("rich.tabel", None),
         ("gateway_sdk.cli.nonsense", None),
-        ("procrastinate", "this needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"),
+        ("uvicorn", "this needs the extra [sandbox]: pip install 'gateway-sdk[sandbox]'"),
     ],
 )
 def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | None) -> None:

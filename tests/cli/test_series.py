@@ -1,9 +1,10 @@
 """Exchange rates as they are shown: tables and curves of text."""
 
+import io
 import json
 import re
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import given, strategies as st
 from pydantic_core import to_json
 
 from gateway_sdk.bulk import rate_rows
-from gateway_sdk.cli.series import area, draw_curves, read_series, resample, shortest
-from tests.cli.support import series_of
+from gateway_sdk.cli.series import area, draw_curves, read_series, resample, shortest, to_parquet
+from tests.cli.support import FIRST, series_of
 
 REPLY = {
     "rates": {
@@ -201,3 +202,18 @@ def test_area_has_no_hole(values: list[float], lines: int) -> None:
     assert all(re.fullmatch(" *[▁▂▃▄▅▆▇█]█*", column) for column in columns)
     ranked = sorted(zip(values, heights, strict=True))
     assert [height for _, height in ranked] == sorted(heights)
+
+
+def test_parquet_keeps_days_decimals_and_gaps() -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    series = series_of({"USD": ["1.10", None], "XAU": ["0.00024", "12345.6"], "SEK": [None, None]})
+
+    table = parquet.read_table(io.BytesIO(to_parquet(series)))
+
+    assert table.to_pydict() == {
+        "date": [FIRST, FIRST + timedelta(days=1)],
+        "USD": [Decimal("1.10"), None],
+        "XAU": [Decimal("0.00024"), Decimal("12345.6")],
+        "SEK": [None, None],
+    }
+    assert str(table.schema.field("date").type) == "date32[day]"

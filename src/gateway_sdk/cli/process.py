@@ -24,13 +24,12 @@ class Status(IntEnum):
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
-    "fleet": ("procrastinate", "psycopg"),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
 }
-"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. A store that needs
-an extra has an error of its own."""
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores and fleets
+have an error of their own."""
 
 
 class CommandError(Exception):
