@@ -127,17 +127,6 @@ def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
     assert to_cell(value) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("São Tomé, नेपाल 🇳🇵", "São Tomé, नेपाल 🇳🇵"),
-        ("a\tb\r\n\x1b[2J\x9b2J\u202egnp.exe", "a\\tb\\r\\n\\x1b[2J\\x9b2J\\u202egnp.exe"),
-    ],
-)
-def test_what_would_steer_a_terminal_is_escaped(text: str, shown: str) -> None:
-    assert printable(text) == shown
-
-
 @given(st.text())
 def test_no_text_steers_a_terminal(text: str) -> None:
     """Whatever comes in, what comes out is one line without control characters."""
