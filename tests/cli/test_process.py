@@ -186,6 +186,13 @@ def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | 
     assert how_to_install(module) == advice
 
 
+def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    with whole_output():
+        pass
+
+
 def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that was started without one goes on: a customer may have been created."""
     monkeypatch.setattr(sys, "stderr", None)
