@@ -278,7 +278,7 @@ class Run:
 
     async def fetch(
         self,
-        gateway: GatewaySession,  # with parse_float=shortest, for the journal
+        gateway: GatewaySession,  # with parse_float=shortest, where rates may have many digits
         **options: Any,  # of exchange_rate_series_bulk
     ) -> None:
         """Fetch all series, with a bar, until all further calls would fail too."""

@@ -137,9 +137,8 @@ def settings_of(*, new_profile: bool = False, **options: str | None) -> Settings
     given = {"base_url": GIVEN["base_url"], "tenant_id": GIVEN["tenant"], **options}
     if file := GIVEN["token_header_file"]:
         # What no header can carry, and so no UTF-8 either, is refused when it is used.
-        given["token_header"] = file.readline().strip() or refuse(
-            f"{printable(file.name)} is empty"
-        )
+        empty = f"{printable(file.name)} is empty"
+        given["token_header"] = file.readline().strip() or refuse(empty)
     return find_settings(given, GIVEN["profile"], new_profile=new_profile)
 
 

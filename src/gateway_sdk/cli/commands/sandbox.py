@@ -143,13 +143,7 @@ def demo(
             export(journal, rates_path, rates=True)
         except OSError as error:
             raise cannot_write(rates_path, error) from None
-    rates: dict[str, dict[date, Decimal]] = defaultdict(dict)
-    with rates_path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            rates[row["symbol"]][date.fromisoformat(row["date"])] = Decimal(row["rate"])
-    # The currencies that the base gained most on come first.
-    order = sorted(rates, key=Series(BASE, rates).change, reverse=True)
-    series = Series(BASE, {symbol: rates[symbol] for symbol in order})
+    series = _read(rates_path)
     console.print()
     console.out(output.to_terminal(_table(series, users), console)[0], highlight=False)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
@@ -207,6 +201,16 @@ async def _fetch_rates(journal: Path) -> tuple[Run, dict[str, list[str]]]:
             run = Run([BASE], quoted, (first, last))
             await run.fetch(gateway, journal=journal)
     return run, users
+
+
+def _read(path: Path) -> Series:
+    """Read the file of rates; the currencies that the base gained most on come first."""
+    rates: dict[str, dict[date, Decimal]] = defaultdict(dict)
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            rates[row["symbol"]][date.fromisoformat(row["date"])] = Decimal(row["rate"])
+    order = sorted(rates, key=Series(BASE, rates).change, reverse=True)
+    return Series(BASE, {symbol: rates[symbol] for symbol in order})
 
 
 def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
