@@ -206,10 +206,6 @@ def test_gateway_is_quoted_on_people_only_if_asked_for(
     assert quote(error) == ": “password 'canary' is too short”"
 
 
-def test_error_without_a_payload_has_no_words() -> None:
-    assert quote(errors.ServerError("502", status=502)) == ""
-
-
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
 VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
 

@@ -1,6 +1,7 @@
 """What commands take: options, and files, which are checked before anything is sent."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, NoReturn, TypeAlias
@@ -93,13 +94,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def check_place(place: str | Path) -> Path:
     path = Path(place)
     try:
-        is_folder, has_folder = path.is_dir(), path.parent.is_dir()
+        # A file that a link leads to may be made, too.
+        folder = (Path(os.path.realpath(path)) if path.is_symlink() else path).parent
+        is_folder, has_folder = path.is_dir(), folder.is_dir()
     except OSError as error:  # such as a name that is too long
         raise cannot_write(path, error) from None
     if is_folder:
         raise cannot_write(path, "it is a folder")
     if not has_folder:
-        raise cannot_write(path, f"there is no folder {printable(str(path.parent))}")
+        raise cannot_write(path, f"there is no folder {printable(str(folder))}")
     return path
 
 
