@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.request import HTTPCookieProcessor
 
 from gateway_sdk.auth import Token
-from gateway_sdk.cli.config import find_settings
+from gateway_sdk.cli.session import find_settings
 from gateway_sdk.sandbox import Visitor
 
 CANARY: Final = "canary-4711"

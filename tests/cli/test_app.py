@@ -90,13 +90,6 @@ def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPat
     assert written.getvalue() == b"BGN ?"
 
 
-def test_streams_that_are_no_text_files_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A standard output that somebody replaced, or that is closed, is taken as it is."""
-    monkeypatch.setattr("sys.stdout", None)
-
-    process.tolerate_any_encoding()
-
-
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_describes_all_that_there_is(call_gateway: Call, command: str) -> None:
     """In 80 columns of plain text; a value is called by its meaning, and a switch has none."""

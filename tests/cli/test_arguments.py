@@ -1,5 +1,10 @@
+import errno
+import io
+import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +12,8 @@ import typer
 from babel.numbers import list_currencies
 from hypothesis import given, strategies as st
 
-from gateway_sdk.cli.arguments import (
+from gateway_sdk.cli.arguments import check_place, open_content, read_json, write_file
+from gateway_sdk.cli.commands.rates import (
     CURRENCIES,
     choose_range,
     day_of,
@@ -17,6 +23,7 @@ from gateway_sdk.cli.arguments import (
     parse_symbols,
     split_codes,
 )
+from gateway_sdk.cli.process import CommandError
 
 Parse = Callable[[Any], Any]
 
@@ -89,11 +96,6 @@ def test_day_is_read(text: str, day: date) -> None:
     assert day_of(text, TODAY) == day
 
 
-@given(st.dates())
-def test_every_date_is_read_as_it_is_written(day: date) -> None:
-    assert day_of(day.isoformat(), TODAY) == day
-
-
 @given(st.dates(min_value=date(1900, 1, 1)), st.integers(0, 1000))
 def test_months_ago_keep_the_day_where_there_is_one(today: date, months: int) -> None:
     """Never later in the month than today, and never in another month than was asked for."""
@@ -119,3 +121,96 @@ def test_completed_codes_are_currencies() -> None:
     codes = CURRENCIES.split()
 
     assert codes == sorted(set(codes) & list_currencies())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1,\n "b" 2}', "Expecting ':' delimiter: line 2 column 6 (char 14)"),
+        (b"", "Expecting value: line 1 column 1 (char 0)"),
+        (b'{"a": 1} canary', "Extra data: line 1 column 10 (char 9)"),
+        (b'{"a": "\xff"}', "'utf-8' codec can't decode byte 0xff in position 7"),
+        (b"[" * 200_000, "maximum recursion depth exceeded"),
+        (b"1" * 5000, "Exceeds the limit (4300 digits) for integer string conversion"),
+        (b'{"pin": 1, "pin": 2}', "the file has pin twice in one object"),
+        (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "the file has \\x1b[2J twice in one object"),
+    ],
+)
+def test_what_is_no_json_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+) -> None:
+    """Line and column, or the name that is there twice; never a value."""
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_bytes(content)
+
+    with pytest.raises(CommandError) as caught:
+        read_json("x.json")
+
+    assert words in str(caught.value)
+    assert str(caught.value).endswith("\nNothing was sent.")
+    assert caught.value.status == 2
+    assert "canary" not in str(caught.value)
+
+
+class Broken(io.RawIOBase):
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_what_breaks_off_while_it_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Broken())))
+
+    with pytest.raises(CommandError, match=r"^cannot read standard input: Input/output error"):
+        read_json("-")
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeff[1]".encode())))
+    assert read_json("-") == [1]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1")))
+    with pytest.raises(CommandError, match=r"^standard input is no JSON .* line 1 column 3"):
+        read_json("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CommandError, match="no standard input"):
+        read_json("-")
+
+
+@pytest.mark.posix
+def test_pipe_can_be_uploaded(tmp_path: Path) -> None:
+    """What a shell makes of <(command) is opened, for it can be read only once."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    os.write(writer, b"data")
+
+    content = open_content(str(pipe))
+
+    assert not isinstance(content, Path | bytes)
+    with content:
+        os.close(writer)
+        assert content.read() == b"data"
+
+
+@pytest.mark.posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")
+def test_full_disk_is_told() -> None:
+    with pytest.raises(CommandError, match="cannot write /dev/full: No space left on device"):
+        write_file(Path("/dev/full"), b"data")
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("x" * 1000, r"x+: File name too long"), ("link", r"link: there is no folder .*/nowhere$")],
+)
+def test_place_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("link").symlink_to("nowhere/file")
+
+    with pytest.raises(CommandError, match=f"^cannot write {words}"):
+        check_place(place)

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.axes import Axes
 from PIL import Image
 
-from gateway_sdk.cli.chart import COLOURS, LABEL_GAP, REST, draw_chart
+from gateway_sdk.cli.series import COLOURS, LABEL_GAP, REST, draw_chart
 from tests.cli.support import series_of
 
 

@@ -1,9 +1,10 @@
 """Exchange rates as they are shown: tables and curves of text."""
 
+import io
 import json
 import re
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic_core import to_json
 
-from gateway_sdk.bulk import RateRow
-from gateway_sdk.cli.series import area, draw_curves, read_series, resample, rows_of, shortest
-from tests.cli.support import series_of
+from gateway_sdk.bulk import rate_rows
+from gateway_sdk.cli.series import area, draw_curves, read_series, resample, shortest, to_parquet
+from tests.cli.support import FIRST, series_of
 
 REPLY = {
     "rates": {
@@ -62,7 +63,6 @@ def test_common_shape_is_read() -> None:
 )
 def test_other_shapes_are_none(reply: Any) -> None:
     """The interface leaves the reply open, so nothing is taken for what it is not."""
-    assert rows_of(reply, "EUR") is None
     assert read_series(reply, "EUR", ["USD"]) is None
 
 
@@ -70,8 +70,7 @@ def test_other_shapes_are_none(reply: Any) -> None:
     "rate", [0, -1, *map(Decimal, ("1E+400000", "1E-400000", "1." + "1" * 40))]
 )
 def test_rates_that_cannot_be_are_none(rate: Any) -> None:
-    """They are rows of a journal, but nothing that can be drawn or kept as a Parquet decimal."""
-    assert rows_of(series(rate), "EUR") is not None
+    """They cannot be drawn, nor kept as a Parquet decimal."""
     assert read_series(series(rate), "EUR", ["USD"]) is None
 
 
@@ -81,8 +80,9 @@ def test_no_digit_is_lost_on_the_way_through_the_journal(rate: Decimal) -> None:
     come = series(shortest(str(rate)))
     written = json.loads(to_json(come))
 
-    expected = [RateRow("EUR", "USD", date(2026, 10, 30), rate)]
-    assert rows_of(come, "EUR") == rows_of(written, "EUR") == expected
+    for reply in (come, written):
+        rows = rate_rows(reply, base="EUR") or []
+        assert [Decimal(str(row.rate)) for row in rows] == [rate]
 
 
 @pytest.mark.parametrize(
@@ -202,3 +202,18 @@ def test_area_has_no_hole(values: list[float], lines: int) -> None:
     assert all(re.fullmatch(" *[▁▂▃▄▅▆▇█]█*", column) for column in columns)
     ranked = sorted(zip(values, heights, strict=True))
     assert [height for _, height in ranked] == sorted(heights)
+
+
+def test_parquet_keeps_days_decimals_and_gaps() -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    series = series_of({"USD": ["1.10", None], "XAU": ["0.00024", "12345.6"], "SEK": [None, None]})
+
+    table = parquet.read_table(io.BytesIO(to_parquet(series)))
+
+    assert table.to_pydict() == {
+        "date": [FIRST, FIRST + timedelta(days=1)],
+        "USD": [Decimal("1.10"), None],
+        "XAU": [Decimal("0.00024"), Decimal("12345.6")],
+        "SEK": [None, None],
+    }
+    assert str(table.schema.field("date").type) == "date32[day]"

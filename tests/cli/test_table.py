@@ -35,7 +35,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.cli.config import profiles_path
+from gateway_sdk.cli.session import profiles_path
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Fault, Sandbox, Visitor
 from tests.cli.logins import Tab, keep, record_path
 from tests.cli.support import Ended

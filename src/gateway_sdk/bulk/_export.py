@@ -68,7 +68,8 @@ def export(
     Args:
         journal: The journal of a bulk run.
         out: The file; its suffix decides: .csv, .ndjson, .jsonl or .parquet (which needs the extra
-            `parquet`). A file that is there is replaced.
+            `parquet`). A file that is there is replaced, also behind a link; a pipe or a device is
+            written as it is.
         rates: Whether to write the rates of the values: base, symbol, date (date32 in Parquet),
             rate (an exact decimal there). Otherwise the file has one row per item: item and value
             (as JSON), state, error, message, operation, outcome, status, advice, attempts,
@@ -188,14 +189,19 @@ def _writer_for(out: str | PathLike[str]) -> Writer:
 
 @contextmanager
 def _whole(out: Path) -> Generator[IO[bytes]]:
-    """Open a draft, which replaces the file at the end."""
-    draft = out.with_name(f".{out.name}.{token_hex(4)}")
+    """Open a draft, which replaces the file at the end; what is no file is written directly."""
+    if out.exists() and not out.is_file():  # a pipe or a device
+        with out.open("wb") as file:
+            yield file
+        return
+    whole = Path(os.path.realpath(out))  # a link stays, and leads to the new file
+    draft = whole.with_name(f".{whole.name}.{token_hex(4)}")
     try:
         with draft.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(out)
+        draft.replace(whole)
     finally:
         draft.unlink(missing_ok=True)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from gateway_sdk.cli.process import OutputError, Status, how_to_install, say, whole_output
+from gateway_sdk.cli.process import CommandError, Status, how_to_install, say, whole_output
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
 
         with whole_output():
             app(prog_name="gateway")
-    except OutputError as error:
+    except CommandError as error:
         say(f"gateway: {error}")
         sys.exit(error.status)
     except ModuleNotFoundError as error:

@@ -4,6 +4,7 @@ A command is a function in `commands/`. Its module is imported when the command 
 `--version` and `--help` do not import the SDK.
 """
 
+import traceback
 from copy import copy
 from importlib import import_module
 from pkgutil import get_data
@@ -112,7 +113,7 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         # Imported here, because it needs the SDK.
-        from gateway_sdk.cli.session import explain, quote  # noqa: PLC0415
+        from gateway_sdk.cli.session import explain  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
         GIVEN.update(ctx.params)  # here, because to import a command may fail too
@@ -123,11 +124,9 @@ class _Group(TyperGroup):
             say("\n".join(("\ngateway: stopped by Ctrl-C", *stop.args)).rstrip())
             raise
         except (CommandError, GatewayError) as error:
-            if GIVEN["debug"]:
-                if isinstance(error, GatewayError):
-                    say(f"gateway: {error.summary}{quote(error, personal=True)}")
-                raise
-            failure = explain(error) if isinstance(error, GatewayError) else error
+            if debug := GIVEN["debug"]:
+                say(traceback.format_exc())
+            failure = error if isinstance(error, CommandError) else explain(error, personal=debug)
         say(f"gateway: {failure}")
         raise typer.Exit(failure.status)
 

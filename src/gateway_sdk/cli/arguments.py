@@ -1,95 +1,17 @@
-"""Currencies, days, spans and numbers as people type them. Today is that of UTC."""
+"""What commands take: options, and files, which are checked before anything is sent."""
 
-import re
-from calendar import monthrange
-from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Final, Literal, TypeAlias
+import json
+import os
+import sys
+from pathlib import Path
+from typing import IO, Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
 
-FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
-ALL: Final = "all"  # in small letters: ALL is the code of the Albanian lek
-CURRENCIES: Final = """
-AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
-CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ
-GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP
-LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR
-PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP
-SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR
-ZMW
-"""
-"""ISO 4217, as shells complete them; a gateway may have others."""
-
-_CODE: Final = re.compile(r"[a-z]{3}")
-_AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
-_DAYS: Final = {"d": 1, "w": 7}
-_MONTHS: Final = {"m": 1, "y": 12}
+from gateway_sdk.cli.process import CommandError, Status, printable, say
 
 GIVEN: Final[dict[str, Any]] = {}
 """The options for every command, such as "base_url", as this process has got them."""
-
-
-def split_codes(words: Iterable[str]) -> list[str]:
-    codes = [code for word in words for code in word.replace(",", " ").split()]
-    if not codes:
-        raise typer.BadParameter("no currency is named: write them as USD,GBP")
-    # Capitals as in ISO 4217. Anything else is left as it is: the interface gives no format.
-    return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
-
-
-def complete_codes(incomplete: str) -> list[str]:
-    """Complete the code behind the last comma, in small letters if it was begun so."""
-    before, comma, code = incomplete.rpartition(",")
-    known = CURRENCIES.lower() if code.islower() else CURRENCIES
-    return [before + comma + it for it in known.split() if it.startswith(code)]
-
-
-def parse_symbols(text: str) -> list[str] | None:
-    words = text.replace(",", " ").split()
-    if words == [ALL]:
-        return None
-    if ALL in words:
-        raise typer.BadParameter(f"{ALL!r} must stand alone", param_hint="--symbols")
-    return split_codes(words)
-
-
-def parse_day(text: str) -> date:
-    try:
-        return day_of(text, datetime.now(UTC).date())
-    except (ValueError, OverflowError):  # the latter for a day before the year 1
-        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}") from None
-
-
-def day_of(text: str, today: date) -> date:
-    word = text.strip().lower()
-    if word in ("today", "yesterday"):
-        return today - timedelta(days=word == "yesterday")
-    if not (ago := _AGO.fullmatch(word)):
-        # Not fromisoformat: it also takes 20260131 and 2026-W05-6, which may be typing errors.
-        return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).date()
-    count, unit = int(ago[1]), ago[2]
-    if unit in _DAYS:
-        return today - timedelta(days=count * _DAYS[unit])
-    year, month = divmod(today.year * 12 + today.month - 1 - count * _MONTHS[unit], 12)
-    # In a shorter month, the last day stands for the 31st.
-    return date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
-
-
-def parse_span(text: str) -> int:
-    span = _AGO.fullmatch(text.strip().lower())
-    days = int(span[1]) * _DAYS.get(span[2], 0) if span else 0
-    if not days:
-        raise typer.BadParameter(f"{text!r} is not a number of days: write 30d or 6w")
-    return days
-
-
-def parse_concurrency(text: str) -> int | Literal["adaptive"]:
-    if text == "adaptive":
-        return "adaptive"
-    if not text.isdecimal() or not int(text):
-        raise typer.BadParameter(f"{text!r} is no number of calls: write 1 or more, or adaptive")
-    return int(text)
 
 
 def option(metavar: str, text: str, **more: Any) -> Any:
@@ -105,21 +27,101 @@ def argument(metavar: str, text: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
-START: Final = option("DAY", f"The first day: {FORMATS}.", parser=parse_day)
-End: TypeAlias = Annotated[
-    date | None, option("DAY", "The last day; today by default.", parser=parse_day)
-]
 AsJson: TypeAlias = Annotated[
     bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
 ]
 AsCsv: TypeAlias = Annotated[bool, switch("--csv", "Print CSV (RFC 4180), for spreadsheets.")]
 
+STDIN: Final = "-"
 
-def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:
-    """Fill in the defaults: the end is today, and the start so many days before the end."""
-    last = end or datetime.now(UTC).date()
-    first = start or last - timedelta(days=days)
-    if first > last:
-        left_out = "" if end else ", which is today if it is left out"
-        raise typer.BadParameter(f"--start {first} is after --end {last}{left_out}")
-    return first, last
+
+def name_of(word: str) -> str:
+    return "standard input" if word == STDIN else printable(word)
+
+
+def refuse(message: str) -> NoReturn:
+    """End the command before anything was sent."""
+    raise CommandError(f"{message}\nNothing was sent.") from None
+
+
+def open_content(word: str) -> Path | IO[bytes] | bytes:
+    """Return what can be uploaded: a path, or an open file if it can be read only once."""
+    file = open_file(word)
+    if file.isatty():  # a second read after the end of what is typed would wait for more
+        return file.read()
+    if word == STDIN or not file.seekable():  # such as <(command) of a shell
+        return file
+    file.close()
+    return Path(word)
+
+
+def open_file(word: str) -> IO[bytes]:
+    if word != STDIN:
+        try:
+            return Path(word).open("rb")
+        except OSError as error:
+            refuse(f"cannot read {printable(word)}: {error.strerror}")
+    if sys.stdin is None:
+        refuse("there is no standard input to read")
+    if sys.stdin.isatty():
+        say("Reading what you type, until Ctrl-D at the start of a line.")
+    return sys.stdin.buffer
+
+
+def read_json(word: str) -> Any:
+    """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
+    name = name_of(word)
+    with open_file(word) as file:
+        try:
+            # Floats may lose digits: no field takes one.
+            return json.loads(file.read().decode("utf-8-sig"), object_pairs_hook=_unique)
+        except OSError as error:
+            refuse(f"cannot read {name}: {error.strerror}")
+        except (RecursionError, ValueError) as error:
+            refuse(f"{name} is no JSON in UTF-8: {error}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that has a name twice: the parser would silently take the last one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = printable(next(name for name in names if names.count(name) > 1)[:100])
+        refuse(f"the file has {twice} twice in one object")
+    return found
+
+
+def check_place(place: str | Path) -> Path:
+    path = Path(place)
+    try:
+        # A file that a link leads to may be made, too.
+        folder = (Path(os.path.realpath(path)) if path.is_symlink() else path).parent
+        is_folder, has_folder = path.is_dir(), folder.is_dir()
+    except OSError as error:  # such as a name that is too long
+        raise cannot_write(path, error) from None
+    if is_folder:
+        raise cannot_write(path, "it is a folder")
+    if not has_folder:
+        raise cannot_write(path, f"there is no folder {printable(str(folder))}")
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def write_file(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
+
+def cannot_write(
+    path: Path, reason: OSError | str, status: Status = Status.MISUSED
+) -> CommandError:
+    why = reason if isinstance(reason, str) else reason.strerror or type(reason).__name__
+    return CommandError(f"cannot write {printable(str(path))}: {why}", status)

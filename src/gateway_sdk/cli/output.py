@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Column, Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.process import CommandError, OutputError, Status, printable, say, write_out
+from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 
 FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
 KEY_COLUMNS: Final = 11
@@ -261,9 +261,9 @@ def show_done(done: str, reply: Any) -> None:
     try:
         if reply is not None:
             show_json(reply)
-    except OutputError as error:
+    except CommandError as error:
         lost = "It was done, so do not repeat it; only the reply is lost."
-        raise OutputError(f"{error}\n{lost}", Status.APPLIED) from None
+        raise CommandError(f"{error}\n{lost}", Status.APPLIED) from None
 
 
 def show_json(value: Any) -> None:

@@ -24,13 +24,12 @@ class Status(IntEnum):
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
-    "fleet": ("procrastinate", "psycopg"),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
     "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
 }
-"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. A store that needs
-an extra has an error of its own."""
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores and fleets
+have an error of their own."""
 
 
 class CommandError(Exception):
@@ -59,14 +58,10 @@ LOST: Final = frozenset(
 that is full and was made non-blocking."""
 
 
-class OutputError(CommandError):
-    """Standard output cannot be written."""
-
-
 def write_out(data: str | bytes) -> None:
     """Write data: bytes as they are, text as UTF-8 whatever the terminal's encoding."""
     if sys.stdout is None:
-        raise OutputError("there is no standard output to write to", Status.FAILED)
+        raise CommandError("there is no standard output to write to", Status.FAILED)
     rest = data.encode() if isinstance(data, str) else data
     with whole_output():
         sys.stdout.flush()
@@ -79,7 +74,7 @@ def write_out(data: str | bytes) -> None:
 
 @contextmanager
 def whole_output() -> Generator[None]:
-    """Flush standard output at the end; if it cannot be written, raise an OutputError."""
+    """Flush standard output at the end; if it cannot be written, raise an CommandError."""
     try:
         try:
             yield
@@ -95,7 +90,7 @@ def whole_output() -> Generator[None]:
         os.close(nowhere)
         if error.errno == errno.EPIPE:
             raise SystemExit(Status.READER_LEFT) from None
-        raise OutputError(f"cannot write the output: {error.strerror}", Status.FAILED) from None
+        raise CommandError(f"cannot write the output: {error.strerror}", Status.FAILED) from None
 
 
 def say(text: str) -> None:

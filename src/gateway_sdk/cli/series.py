@@ -1,15 +1,24 @@
-"""Exchange rates as the commands show them: tables, curves of text."""
+"""Exchange rates: runs that fetch many, and tables, curves of text, charts as PNG, Parquet."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import io
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from importlib import import_module
+from itertools import cycle, product
 from statistics import fmean
 from typing import Any, Final
 
-from gateway_sdk.bulk import RateRow, rate_rows
-from gateway_sdk.cli.output import Table, make_console, to_cell
-from gateway_sdk.cli.process import printable
+from gateway_sdk import bulk, errors
+from gateway_sdk.bulk import BulkResult, Outage, Progress
+from gateway_sdk.cli.output import Table, counting_bar, make_console, to_cell
+from gateway_sdk.cli.process import CommandError, Status, printable, say
+from gateway_sdk.cli.session import explain, quote
+from gateway_sdk.models import ExchangeRateSeriesRequest as Query
+from gateway_sdk.outcome import Outcome
+from gateway_sdk.session import GatewaySession
 
 MOST_DIGITS: Final = 36
 """Before and after the point: a Parquet decimal has at most 76 together. Rates have about seven."""
@@ -41,29 +50,32 @@ class Series:
 
 
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
-    rows = rows_of(reply, base)
-    if rows is None or not all(_is_plausible(row.rate) for row in rows):
-        return None
+    """Read a reply; None if it has another shape, or rates that nobody could draw."""
+    rows = bulk.rate_rows(reply, base=base)
     rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
-    for row in rows:
-        rates.setdefault(row.symbol, {})[row.date] = row.rate
-    return Series(base, rates)
-
-
-def _is_plausible(rate: Decimal) -> bool:
-    return rate > 0 and abs(rate.adjusted()) + len(rate.as_tuple().digits) <= MOST_DIGITS
-
-
-def rows_of(reply: Any, base: str) -> list[RateRow] | None:
-    """Make rows of a reply, by date and with Decimals; None if it has another shape."""
-    rows = rate_rows(reply, base=base)
-    return rows and [row._replace(rate=Decimal(str(row.rate))) for row in rows]
+    for row in rows or ():
+        rate = Decimal(str(row.rate))
+        if rate <= 0 or abs(rate.adjusted()) + len(rate.as_tuple().digits) > MOST_DIGITS:
+            return None
+        rates.setdefault(row.symbol, {})[row.date] = rate
+    return None if rows is None else Series(base, rates)
 
 
 def shortest(text: str) -> float | Decimal:
     """Read a number of JSON; a float, which the journal has as a number, if it has all digits."""
     number, exact = float(text), Decimal(text)
     return number if Decimal(repr(number)) == exact else exact
+
+
+def to_parquet(series: Series) -> bytes:
+    """Make a Parquet file of columns: a date is date32, a Decimal is exact, None is null."""
+    # Imported here, because it needs the extra [parquet]; as Any, because it has no annotations.
+    arrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    columns = {name: arrow.array(cells) for name, cells in series.columns().items()}
+    file = io.BytesIO()
+    parquet.write_table(arrow.table(columns), file)
+    return file.getvalue()
 
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
@@ -133,3 +145,227 @@ def _curve(series: Series, symbol: str, room: int) -> Iterator[str]:
         yield f"{label[: SIDE - 2]:>{SIDE - 2}}  {line}".rstrip()
     ends = f"{days[0]}{days[-1]!s:>{max(width, 2 * SIDE) - SIDE + 2}}"
     yield " " * SIDE + (ends if len(days) > 1 else str(days[0]))
+
+
+LABEL_GAP: Final = 0.042  # of the height of the chart, from one label to the next
+COLOURS: Final = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255",
+)  # fmt: skip
+"""Okabe and Ito's palette, which colour-blind readers tell apart; and wine, of Paul Tol's."""
+REST: Final = "#c4c8cc"
+INK: Final = "#2b2f33"
+FAINT: Final = "#6b7177"
+STYLE: Final[Any] = {
+    "figure.figsize": (10, 6.25),  # inches
+    "figure.dpi": 160,  # 1600 by 1000 in all
+    "figure.facecolor": "white",
+    "date.converter": "concise",
+    "text.parse_math": False,  # a dollar begins no formula
+    # What is not data is as faint as it can be read.
+    **dict.fromkeys([f"axes.spines.{side}" for side in ("left", "right", "top", "bottom")], False),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 0),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 9),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor", "legend.labelcolor"), FAINT),
+    "axes.xmargin": 0,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#e8eaec",
+    "legend.frameon": False,
+    "legend.loc": "upper left",
+}
+
+
+def draw_chart(
+    series: Series, *, title: str = "", subtitle: str = "", named: Sequence[str] | None = None
+) -> bytes:
+    """Draw the rates of a lone currency, and of several an index from their first day on."""
+    # Imported here, because it needs the extra [plot], and takes a second or two. Not pyplot, which
+    # keeps figures for the whole process.
+    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    one = len(series.rates) == 1
+    curves: dict[str, dict[date, float]] = {}
+    for symbol, found in series.rates.items():
+        unit = 1.0 if one else float(next(iter(found.values()), 0)) / 100
+        if found:
+            curves[symbol] = {day: float(rate) / unit for day, rate in found.items()}
+    wanted = [symbol for symbol in (curves if named is None else named) if symbol in curves]
+    # Those in colour have a label at the end of the line.
+    colours = dict(zip(wanted, cycle(COLOURS), strict=False))
+    file = io.BytesIO()
+    with rc_context(STYLE):
+        figure: Any = Figure()
+        axes = figure.add_axes((0.06, 0.075, 0.8, 0.79))
+        for symbol in sorted(curves, key=colours.__contains__):  # those in colour above the others
+            axes.plot(
+                list(curves[symbol]),
+                list(curves[symbol].values()),
+                color=colours.get(symbol, REST),
+                linewidth=1.8 if symbol in colours else 0.9,
+                marker="o" if len(curves[symbol]) == 1 else "",  # a single rate makes no line
+            )
+        if not one:
+            axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
+            _label(axes, curves, colours)
+            usual = "Beside each line: its currency, and the change since the first day."
+            subtitle = subtitle or usual
+        if grey := len(curves) - len(colours):
+            axes.legend(axes.plot([], [], color=REST), [f"{grey} other currencies"])
+        base, lone = series.base, next(iter(series.rates))
+        usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
+        figure.text(0.02, 0.945, title or usual, fontsize=16, fontweight="bold", color=INK)
+        figure.text(0.02, 0.9, subtitle, fontsize=10, color=FAINT)
+        figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def _label(axes: Any, curves: dict[str, dict[date, float]], colours: dict[str, str]) -> None:
+    """Name series at the right edge, each beside or above the end of its line, with its change."""
+    (low, high), edge = axes.get_ylim(), axes.get_xlim()[1]
+    ends = {symbol: list(curves[symbol].values())[-1] for symbol in colours}
+    free = low
+    for symbol in sorted(ends, key=ends.__getitem__):
+        height = max(ends[symbol], free)
+        free = height + (high - low) * LABEL_GAP
+        axes.annotate(
+            f"{symbol:<4}{ends[symbol] - 100:>+6.1f} %",
+            (edge, height),
+            (8, 0),  # points to the right of the edge
+            textcoords="offset points",
+            annotation_clip=False,
+            color=colours[symbol],
+            va="center",
+            family="monospace",
+            fontweight="bold",
+        )
+
+
+WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
+
+
+class Run:
+    """A series for each pair of currencies and each part of the days, and what came of them."""
+
+    def __init__(
+        self,
+        bases: Sequence[str],
+        symbols: Sequence[str] | None,  # None: those of all countries that the gateway knows
+        days: tuple[date, date],
+        split: int | None = None,  # days of a part
+        deadline: float | None = None,
+    ) -> None:
+        first, last = days
+        whole = Query(base="", symbols="", start_date=str(first), end_date=str(last))
+        self._bases, self._symbols, self._deadline = bases, symbols, deadline
+        self._parts = whole.split(days=split or (last - first).days + 1)
+        self.opened = False  # the journal
+        # Until the gateway has listed its countries, it is not known.
+        self.total = None if symbols is None else self._count(symbols)
+        # Series in the journal; those of them that this run fetched; requests of this run.
+        self.there = self.fetched = self.asked = 0
+        self.failures: list[BulkResult[Query, Any]] = []  # without those that the deadline cut
+        self.left_out: set[tuple[str, str]] = set()  # base and symbol
+
+    @property
+    def done(self) -> int:
+        """Series that have a result, also a failure."""
+        return self.there + len(self.failures)
+
+    def _count(self, symbols: Sequence[str]) -> int:
+        return len(self._parts) * sum(base != it for base in self._bases for it in symbols)
+
+    async def fetch(
+        self,
+        gateway: GatewaySession,  # with parse_float=shortest, where rates may have many digits
+        **options: Any,  # of exchange_rate_series_bulk
+    ) -> None:
+        """Fetch all series, with a bar, until all further calls would fail too."""
+        outage: Outage | None = None
+
+        def look(progress: Progress | None = None) -> None:
+            nonlocal outage
+            if progress:
+                if progress.outage is outage:
+                    return
+                outage = progress.outage
+                if outage:
+                    say(f"Since {outage.since:%H:%M:%S} UTC: {explain(outage.error)}\n{WAITING}")
+            notes = [f"{len(self.failures)} failed"] * bool(self.failures)
+            notes += [f"waiting since {outage.since:%H:%M:%S} UTC"] if outage else []
+            draw(self.done, self.total, self.asked, *notes)
+
+        with counting_bar("Fetching") as draw:
+            results = gateway.currency.exchange_rate_series_bulk(
+                self._queries(gateway, look), on_progress=look, **options
+            )
+            async with aclosing(results):
+                async for result in results:
+                    self.add(result)
+                    look()
+
+    async def _queries(
+        self, gateway: GatewaySession, look: Callable[[], None]
+    ) -> AsyncGenerator[Query]:
+        """Make the requests, with one symbol each, so that each can fail by itself."""
+        self.opened = True  # the run asks for the first item when the journal is open
+        symbols = self._symbols
+        if symbols is None:
+            symbols = bulk.currencies_of(await gateway.country_data.list_countries())
+            self.total = self._count(symbols)
+        look()
+        # After the first part of the days it is known which currencies the gateway lacks.
+        for part, base, symbol in product(self._parts, self._bases, symbols):
+            if (base, symbol) in self.left_out:
+                self.total = (self.total or 0) - 1
+            elif base != symbol:
+                yield part.model_copy(update={"base": base, "symbols": symbol})
+
+    def add(self, result: BulkResult[Query, Any]) -> None:
+        """Count a result; one that the deadline has cut stays missing."""
+        error, query = result.error, result.item
+        self.asked += not result.from_journal
+        is_late = isinstance(error, errors.DeadlineExceededError) and self._deadline is not None
+        if error is None:
+            self.there += 1
+            self.fetched += not result.from_journal
+        elif isinstance(error, errors.NotFoundError) and self._symbols is None:
+            self.total = (self.total or 0) - 1
+            self.left_out.add((query.base, query.symbols))
+        elif result.from_journal or not is_late:
+            self.failures.append(result)
+
+    def complaint(self) -> CommandError | None:
+        """Say what is missing and how to get it; None if nothing is."""
+        late = "all" if self.total is None else self.total - self.done
+        failed = [result.error for result in self.failures]
+        lines: list[str] = []
+        if late:
+            lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
+        if failed:
+            lines += [f"{len(failed)} of {self.total} series failed"]
+            lines += [f"  {kind}" for kind in self.kinds()]
+        if not lines:
+            return None
+        again = not all(isinstance(error, errors.NotFoundError) for error in failed)
+        advice = "The gateway does not know them: are --base and --symbols spelt right?"
+        if late or again:
+            retried = ", and with --retry-failed what failed" if again else ""
+            advice = f"The same command fetches what is missing{retried}."
+        refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
+        status = Status.REFUSED if refused and not late else Status.UNCHANGED
+        return CommandError("\n".join((*lines, advice)), status)
+
+    def kinds(self) -> Iterator[str]:
+        """Name the kinds of failures, the most frequent first, with an example of each."""
+        kinds: dict[str, list[BulkResult[Query, Any]]] = {}
+        for result in self.failures:
+            status = getattr(result.error, "status", None)
+            kind = type(result.error).__name__ + ("" if status is None else f" {status}")
+            kinds.setdefault(kind, []).append(result)
+        for kind, found in sorted(kinds.items(), key=lambda it: -len(it[1])):
+            error, query = found[0].error, found[0].item
+            words = quote(error) if isinstance(error, errors.GatewayError) else ""
+            example = printable(f"{query.symbols} for {query.base}")
+            yield f"{len(found)} {kind}, such as {example}{words}"

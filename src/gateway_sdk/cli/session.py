@@ -1,23 +1,222 @@
-"""The session of a command with a gateway or a sandbox, and what its errors say."""
+"""The settings of a command, its session, and what its errors say.
+
+The first source that has a setting is used: an option; the profile that `--profile` names; the
+environment; the profile that GATEWAY_PROFILE names, or else the profile "default".
+"""
 
 import asyncio
+import json
 import logging
 import os
 import re
+import shlex
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any, Final, TypeVar
 
+from platformdirs import user_config_path
+
 from gateway_sdk import errors
-from gateway_sdk.cli.arguments import GIVEN
-from gateway_sdk.cli.config import Settings, settings_of
+from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
+from gateway_sdk._url import origin_of_text, parse_base_url
+from gateway_sdk.auth import PrivateFileStore, TokenStore
+from gateway_sdk.cli.arguments import GIVEN, cannot_write, make_folder, refuse
+from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.session import GatewaySession
+
+# None may be secret: others on a machine can read the arguments of its processes.
+OPTIONS: Final = {
+    "base_url": "--base-url",
+    "tenant_id": "--tenant",
+    "auth_url": "--auth-url",
+    "client_id": "--client-id",
+}
+"""The settings that have an option, and that a profile holds."""
+
+SHOWN: Final = dict(zip(OPTIONS, ("Gateway", "Tenant", "Login at", "Client"), strict=True))
+"""Their names as `gateway status` shows them."""
+
+LOGIN: Final = ("base_url", "auth_url", "client_id")
+OF_A_GATEWAY: Final = ("access_token", "token_header", "tenant_id")
+"""Settings for one gateway, which are never sent to another one."""
+
+USUAL_PROFILE: Final = "default"
+
+MISSING: Final = {
+    "base_url": "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.",
+    "access_token": "Set it, or run `gateway login`.",
+    "tenant_id": "Set it to the tenant of the customer, or give --tenant.",
+}
+"""What a session needs, with the advice if it is missing."""
+
+WITHHELD: Final = (
+    "GATEWAY_ACCESS_TOKEN is not used: it is for another gateway, the one without this option\n"
+    "Set GATEWAY_BASE_URL to this gateway, and GATEWAY_ACCESS_TOKEN to a token for it; or log in"
+    " there with `gateway login`."
+)
+
+OF_A_LOGIN: Final = {"redirect_uri": "--redirect-uri", "timeout": "--timeout"}
+"""Arguments of a login, and the options that they are given by."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings:
+    values: Mapping[str, str]
+    sources: Mapping[str, str]
+    profile: str
+
+    def store(self) -> TokenStore:
+        if missing := [name for name in LOGIN if name not in self.values]:
+            variables = ", ".join(ENVIRONMENT[name] for name in missing)
+            options = ", ".join(OPTIONS[name] for name in missing)
+            raise CommandError(f"not set: {variables}\nSet them, or give {options}.")
+        with self.in_words():
+            return token_store(self.values)
+
+    def place(self) -> str:
+        """Say where the token is stored, without credentials."""
+        store = self.store()
+        if isinstance(store, PrivateFileStore):
+            return str(store.path)
+        return re.sub(r"(?<=//)[^?]*@|\?.*", "", self.values["token_store"])
+
+    def facts(self) -> Iterator[KeyValue]:
+        for name, key in SHOWN.items():
+            if text := self.values.get(name):
+                # An invalid URL may have a password before its last @.
+                if name.endswith("_url") and "@" in text and not origin_of_text(text):
+                    text = f"…{text[text.rindex('@') :]}"
+                yield key, f"{printable(text)} ({self.sources[name]})"
+
+    def exports(self) -> list[str]:
+        """Write the settings of a login that the environment lacks, for a shell."""
+        given = {ENVIRONMENT[name]: self.values[name] for name in LOGIN}
+        lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
+        return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
+
+    def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
+        if address := self.values.get("base_url"):  # before what it needs else
+            parse_base_url(address, allow_insecure_http=False)
+        has_login = "auth_url" in self.values or "client_id" in self.values
+        unneeded = {"access_token": has_login, "tenant_id": not needs_tenant}
+        for name, advice in MISSING.items():
+            if name not in self.values and not unneeded.get(name):
+                withheld = name == "access_token" and os.environ.get(ENVIRONMENT[name])
+                missing = f"{ENVIRONMENT[name]} is not set\n{advice}"
+                raise CommandError(WITHHELD if withheld else missing)
+        return with_access_token(self.values)
+
+    @contextmanager
+    def in_words(self) -> Generator[None]:
+        """Name the variable or the option of a wrong setting in its error, and add advice."""
+        try:
+            yield
+        except errors.ConfigurationError as error:
+            # A missing extra has a message of its own.
+            if isinstance(error, errors.MissingExtraError):
+                raise
+            name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
+            source = self.sources.get(name, name)
+            advice = "`gateway status` shows the settings in force, with their sources."
+            if name in OF_A_LOGIN:
+                source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
+            raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
+
+
+def settings_of(*, new_profile: bool = False, **options: str | None) -> Settings:
+    given = {"base_url": GIVEN["base_url"], "tenant_id": GIVEN["tenant"], **options}
+    if file := GIVEN["token_header_file"]:
+        # What no header can carry, and so no UTF-8 either, is refused when it is used.
+        empty = f"{printable(file.name)} is empty"
+        given["token_header"] = file.readline().strip() or refuse(empty)
+    return find_settings(given, GIVEN["profile"], new_profile=new_profile)
+
+
+def find_settings(
+    options: Mapping[str, str | None], profile: str | None = None, *, new_profile: bool = False
+) -> Settings:
+    """Find the settings; an empty one counts as missing. A new profile need not exist yet."""
+    usual = os.environ.get("GATEWAY_PROFILE") or USUAL_PROFILE
+    must_exist = usual != USUAL_PROFILE and not (new_profile or profile)
+    environment = {name: (text, ENVIRONMENT[name]) for name, text in with_environment({}).items()}
+    without_options = _read_profile(usual, must_exist=must_exist) | environment
+    chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
+    named = {**OPTIONS, "token_header": "--token-header-file"}
+    chosen |= {name: (text, named[name]) for name, text in options.items() if text}
+    before = environment if profile else without_options
+    if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
+        before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
+    found = before | chosen
+    values = {name: text for name, (text, _) in found.items()}
+    sources = {name: source for name, (_, source) in found.items()}
+    return Settings(values, sources, profile or usual)
+
+
+def _origin(found: Mapping[str, tuple[str, str]]) -> str:
+    address, _ = found.get("base_url", ("", ""))
+    return origin_of_text(address) or address  # an invalid address is the same as itself only
+
+
+def profiles_path() -> Path:
+    return user_config_path("gateway-sdk") / "profiles.json"
+
+
+def read_profiles() -> dict[str, dict[str, str]]:
+    path = profiles_path()
+    try:
+        content = json.loads(path.read_bytes())
+        return {
+            name: {key: str(held[key]) for key in OPTIONS if held.get(key)}
+            for name, held in content.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):
+        problem = f"cannot read the profiles in {printable(str(path))}"
+        raise CommandError(f"{problem}\nRepair the file, or delete it.") from None
+
+
+def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
+    profiles = read_profiles()
+    if must_exist and name not in profiles:
+        absent = f"there is no profile {printable(name)!r}"
+        raise CommandError(f"{absent}\n`gateway profiles` lists them.")
+    source = f"profile {printable(name)}"
+    return {key: (text, source) for key, text in profiles.get(name, {}).items()}
+
+
+def save_profile(name: str, values: Mapping[str, str]) -> None:
+    held = {key: values[key] for key in OPTIONS if key in values}
+    write_profiles({**read_profiles(), name: held})
+
+
+def remove_profile(name: str) -> None:
+    _read_profile(name, must_exist=True)
+    write_profiles({key: held for key, held in read_profiles().items() if key != name})
+
+
+def write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
+    path = profiles_path()
+    make_folder(path.parent)
+    try:
+        with TemporaryDirectory(dir=path.parent) as draft:  # gone after a failure too
+            # It is private.
+            with NamedTemporaryFile("w", dir=draft, delete=False, encoding="utf-8") as file:
+                json.dump(profiles, file, indent=2, ensure_ascii=False)
+            Path(file.name).replace(path)
+    except OSError as error:
+        raise cannot_write(path, error) from None
+
 
 _logger = logging.getLogger("gateway_sdk")
 
@@ -131,12 +330,11 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word "bearer", or is longer than any word."""
 
 
-def explain(error: GatewayError) -> CommandError:
+def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(
-        f"{printable(error.summary)}{quote(error)}\n{step}".rstrip(), status_of(error)
-    )
+    words = f"{printable(error.summary)}{quote(error, personal=personal)}"
+    return CommandError(f"{words}\n{step}".rstrip(), status_of(error))
 
 
 def status_of(error: GatewayError) -> int:
@@ -168,17 +366,14 @@ def quote(error: GatewayError, *, personal: bool = False) -> str:
     if isinstance(error, errors.AuthorizationDeniedError):
         words = error.description or ("" if error.code in str(error) else error.code)
     elif isinstance(error, errors.StatusError) and error.payload:
-        words = _clean(error.payload.message or "")
+        words = error.payload.message or ""
+        for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER"):
+            if secret := os.environ.get(variable):
+                words = words.replace(secret, "…")
+        words = printable(_LIKE_A_TOKEN.sub("…", words)).strip()
+        words = words if len(words) <= MOST else f"{words[: MOST - 1]}…"
     # What is no terminal may be a log.
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     if words and error.operation in PERSONAL and not (personal or is_terminal):
         return " (--debug shows its words)"
     return f": “{words}”" if words else ""
-
-
-def _clean(text: str) -> str:
-    for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER"):
-        if secret := os.environ.get(variable):
-            text = text.replace(secret, "…")
-    text = printable(_LIKE_A_TOKEN.sub("…", text)).strip()
-    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"

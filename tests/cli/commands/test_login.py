@@ -12,9 +12,9 @@ import pytest
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli import config
+from gateway_sdk.cli import session
 from gateway_sdk.cli.commands.login import describe_scope
-from gateway_sdk.cli.config import read_profiles
+from gateway_sdk.cli.session import read_profiles
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
@@ -106,7 +106,7 @@ def test_profiles_that_cannot_be_written_are_told_before_the_login(
 ) -> None:
     """Afterwards a token would be kept by a command that failed."""
     (tmp_path / "config").symlink_to("nowhere")
-    monkeypatch.setattr(config, "profiles_path", lambda: tmp_path / "config" / "profiles.json")
+    monkeypatch.setattr(session, "profiles_path", lambda: tmp_path / "config" / "profiles.json")
     ended = call_gateway("login", "--base-url", settings["GATEWAY_BASE_URL"])
 
     assert ended == (2, "", f"gateway: cannot write {tmp_path / 'config'}: File exists\n")

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import re
 import sys
 import threading
@@ -17,9 +18,9 @@ from rich.progress import Progress as Bar
 from starlette.responses import Response
 
 from gateway_sdk.bulk import BulkResult, Outage, Progress
-from gateway_sdk.cli.commands import rates
-from gateway_sdk.cli.commands.rates import Run
+from gateway_sdk.cli import series
 from gateway_sdk.cli.output import Notes, progress
+from gateway_sdk.cli.series import Run
 from gateway_sdk.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
@@ -78,13 +79,15 @@ def test_all_are_the_currencies_of_all_countries(
     first = call_gateway(*job)
     calls = asked(served)
     again = call_gateway(*job)
+    exported = call_gateway("bulk", "export", journal_of(out), out)
 
     known = SHOWN + 1  # the ruble is known, without rates in this range
     failed = sorted(line["item"]["symbols"] for line in lines(out) if line["state"] == "failed")
     assert served.received[0].operation == "list_countries"
     assert "AED" in failed
     assert not {"USD", "EUR"} & {*failed}
-    assert (first.status, again.status) == (0, 0)
+    assert (first.status, again.status, exported.status) == (0, 0, 0)
+    assert first.err.splitlines()[1] in exported.err
     assert calls <= 151 + 2 * known + 1
     assert first.err.splitlines()[:2] == [
         f"{3 * known} of {3 * known} series, {3 * known} of them new",
@@ -131,6 +134,23 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
     assert again.status == 3
     assert again.err.startswith("5 of 6 series, 1 of them new\n")
     assert asked(served) == after + 1
+
+
+@pytest.mark.posix
+def test_link_stays_and_a_pipe_is_written(call_gateway: Call, served: Sandbox, out: Path) -> None:
+    """What the name leads to gets the rates, as from other programs."""
+    target, pipe = out.with_name("target"), out.with_name("pipe.csv")
+    out.symlink_to(target.name)
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDWR)
+
+    statuses = [call_gateway(*JOB, "--out", name).status for name in (out, pipe)]
+    written = os.read(reading, 65536)
+    os.close(reading)
+
+    assert statuses == [0, 0]
+    assert (out.is_symlink(), pipe.is_fifo()) == (True, True)
+    assert target.read_bytes() == written
 
 
 def test_digits_that_no_float_holds_are_kept(
@@ -429,7 +449,7 @@ async def test_what_a_run_waits_for_is_told_once(
             on_progress(Progress(0, 0, 0, None, found))
         yield result(failure(ServerError, LOST, 500))
 
-    monkeypatch.setattr(rates, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it)))
+    monkeypatch.setattr(series, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it)))
     currency = SimpleNamespace(exchange_rate_series_bulk=results)
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 

@@ -13,11 +13,10 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
 
-from gateway_sdk.cli.arguments import argument, option, switch
+from gateway_sdk.cli.arguments import argument, cannot_write, name_of, open_file, option, switch
 from gateway_sdk.cli.commands.rates import OutFile
-from gateway_sdk.cli.files import cannot_write, name_of, open_file
 from gateway_sdk.cli.output import counting_bar, to_json
-from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
+from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.fleet import Job, Status as PlanStatus
 
 app = typer.Typer(rich_markup_mode=None)
@@ -29,7 +28,6 @@ LOOK: Final = 1.0
 
 
 def parse_job(text: str) -> Job:
-    require("psycopg")
     module, _, name = text.partition(":")
     module, name = module.removesuffix(".py"), name or "job"
     advice = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."

@@ -13,11 +13,10 @@ import typer
 from gateway_sdk import auth
 from gateway_sdk.auth import ImplicitFlow, Token
 from gateway_sdk.auth._receiver import KEPT_SECONDS, can_listen, is_a_port_kept, wait_for_kept_ports
-from gateway_sdk.cli import config, output
+from gateway_sdk.cli import output, session
 from gateway_sdk.cli.arguments import GIVEN, option, switch
-from gateway_sdk.cli.config import OPTIONS, Settings, settings_of
 from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.cli.session import ask
+from gateway_sdk.cli.session import OPTIONS, Settings, ask, settings_of
 from gateway_sdk.errors import GatewayError
 
 app = typer.Typer(rich_markup_mode=None)
@@ -76,7 +75,8 @@ def login(
     values = settings.values
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(GIVEN["profile"] or by_option):
-        config.write_profiles(config.read_profiles())  # a folder for it is missed before the login
+        # A folder for it is missed before the login.
+        session.write_profiles(session.read_profiles())
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: auth.Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
@@ -88,7 +88,7 @@ def login(
         with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
             token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
     if remembered:
-        config.save_profile(settings.profile, values)
+        session.save_profile(settings.profile, values)
     _report(settings, token, scope, remembered=remembered)
 
 
@@ -212,14 +212,14 @@ def profiles(
     A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
     """
     if remove is not None:
-        config.remove_profile(remove)
+        session.remove_profile(remove)
         say(f"The profile {printable(remove)} is deleted.")
         return
-    known = config.read_profiles()
+    known = session.read_profiles()
     if not known:
         say("There are no profiles: `gateway login --base-url ...` makes one.")
         return
-    chosen = config.find_settings({}, GIVEN["profile"]).profile
+    chosen = session.find_settings({}, GIVEN["profile"]).profile
     rows = [
         [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()

@@ -12,8 +12,17 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from gateway_sdk.cli import output
-from gateway_sdk.cli.arguments import AsCsv, AsJson, argument, option, switch
-from gateway_sdk.cli.files import name_of, open_content, read_json, refuse
+from gateway_sdk.cli.arguments import (
+    AsCsv,
+    AsJson,
+    argument,
+    name_of,
+    open_content,
+    option,
+    read_json,
+    refuse,
+    switch,
+)
 from gateway_sdk.cli.process import CommandError, Status, printable, write_out
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country

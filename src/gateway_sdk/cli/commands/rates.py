@@ -1,44 +1,133 @@
 """The commands of exchange rates: `gateway rates`, `gateway bulk rates`, `gateway bulk export`."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
-from datetime import date
-from itertools import product
+import re
+import sqlite3
+from calendar import monthrange
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
 from gateway_sdk import bulk, errors
-from gateway_sdk.bulk import BulkResult, Exported, Outage, Progress
 from gateway_sdk.cli.arguments import (
     GIVEN,
-    START,
     AsCsv,
     AsJson,
-    End,
     argument,
-    choose_range,
-    complete_codes,
+    cannot_write,
+    check_place,
     option,
-    parse_concurrency,
-    parse_span,
-    parse_symbols,
-    split_codes,
     switch,
+    write_file,
 )
-from gateway_sdk.cli.files import cannot_write, check_place, to_parquet, write_file
-from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
+from gateway_sdk.cli.output import choose_form, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
-from gateway_sdk.cli.series import Series, draw_curves, read_series, shortest
-from gateway_sdk.cli.session import ask, explain, quote
+from gateway_sdk.cli.series import Run, draw_chart, draw_curves, read_series, shortest, to_parquet
+from gateway_sdk.cli.session import ask, explain
 from gateway_sdk.errors import GatewayError, JournalError
-from gateway_sdk.models import ExchangeRateSeriesRequest as Query
-from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
 app, many = typer.Typer(rich_markup_mode=None), typer.Typer(rich_markup_mode=None)
 app.add_typer(many, name="bulk")
+
+FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
+ALL: Final = "all"  # in small letters: ALL is the code of the Albanian lek
+CURRENCIES: Final = """
+AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
+CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ
+GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP
+LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR
+PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP
+SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR
+ZMW
+"""
+"""ISO 4217, as shells complete them; a gateway may have others."""
+
+_CODE: Final = re.compile(r"[a-z]{3}")
+_AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
+_DAYS: Final = {"d": 1, "w": 7}
+_MONTHS: Final = {"m": 1, "y": 12}
+
+
+def split_codes(words: Iterable[str]) -> list[str]:
+    codes = [code for word in words for code in word.replace(",", " ").split()]
+    if not codes:
+        raise typer.BadParameter("no currency is named: write them as USD,GBP")
+    # Capitals as in ISO 4217. Anything else is left as it is: the interface gives no format.
+    return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
+
+
+def complete_codes(incomplete: str) -> list[str]:
+    """Complete the code behind the last comma, in small letters if it was begun so."""
+    before, comma, code = incomplete.rpartition(",")
+    known = CURRENCIES.lower() if code.islower() else CURRENCIES
+    return [before + comma + it for it in known.split() if it.startswith(code)]
+
+
+def parse_symbols(text: str) -> list[str] | None:
+    words = text.replace(",", " ").split()
+    if words == [ALL]:
+        return None
+    if ALL in words:
+        raise typer.BadParameter(f"{ALL!r} must stand alone", param_hint="--symbols")
+    return split_codes(words)
+
+
+def parse_day(text: str) -> date:
+    try:
+        return day_of(text, datetime.now(UTC).date())
+    except (ValueError, OverflowError):  # the latter for a day before the year 1
+        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}") from None
+
+
+def day_of(text: str, today: date) -> date:
+    word = text.strip().lower()
+    if word in ("today", "yesterday"):
+        return today - timedelta(days=word == "yesterday")
+    if not (ago := _AGO.fullmatch(word)):
+        # Not fromisoformat: it also takes 20260131 and 2026-W05-6, which may be typing errors.
+        return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    count, unit = int(ago[1]), ago[2]
+    if unit in _DAYS:
+        return today - timedelta(days=count * _DAYS[unit])
+    year, month = divmod(today.year * 12 + today.month - 1 - count * _MONTHS[unit], 12)
+    # In a shorter month, the last day stands for the 31st.
+    return date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
+
+
+def parse_span(text: str) -> int:
+    span = _AGO.fullmatch(text.strip().lower())
+    days = int(span[1]) * _DAYS.get(span[2], 0) if span else 0
+    if not days:
+        raise typer.BadParameter(f"{text!r} is not a number of days: write 30d or 6w")
+    return days
+
+
+def parse_concurrency(text: str) -> int | Literal["adaptive"]:
+    if text == "adaptive":
+        return "adaptive"
+    if not text.isdecimal() or not int(text):
+        raise typer.BadParameter(f"{text!r} is no number of calls: write 1 or more, or adaptive")
+    return int(text)
+
+
+START: Final = option("DAY", f"The first day: {FORMATS}.", parser=parse_day)
+End: TypeAlias = Annotated[
+    date | None, option("DAY", "The last day; today by default.", parser=parse_day)
+]
+
+
+def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:
+    """Fill in the defaults: the end is today, and the start so many days before the end."""
+    last = end or datetime.now(UTC).date()
+    first = start or last - timedelta(days=days)
+    if first > last:
+        left_out = "" if end else ", which is today if it is left out"
+        raise typer.BadParameter(f"--start {first} is after --end {last}{left_out}")
+    return first, last
 
 
 def check_png(place: str) -> Path:
@@ -119,152 +208,12 @@ def rates(
         write_out(draw_curves(series))
     elif form != "table" or not (png or parquet):
         show(series.table(), reply, form)
-    _write_files(series, png, parquet)
-
-
-def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None:
     count = len(series.rates)
     told = f"{len(series.days)} days, {'1 currency' if count == 1 else f'{count} currencies'}"
-    if parquet is not None:
-        write_file(parquet, to_parquet(series.columns()))
-        say(f"{printable(str(parquet))}: {told}")
-    if png is not None:
-        # Imported here, because it needs the extra [plot], and takes a second or two.
-        from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
-
-        write_file(png, draw_chart(series))
-        say(f"{printable(str(png))}: {told}")
-
-
-WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
-
-
-class Run:
-    """A series for each pair of currencies and each part of the days, and what came of them."""
-
-    def __init__(
-        self,
-        bases: Sequence[str],
-        symbols: Sequence[str] | None,  # None: those of all countries that the gateway knows
-        days: tuple[date, date],
-        split: int | None = None,  # days of a part
-        deadline: float | None = None,
-    ) -> None:
-        first, last = days
-        whole = Query(base="", symbols="", start_date=str(first), end_date=str(last))
-        self._bases, self._symbols, self._deadline = bases, symbols, deadline
-        self._parts = whole.split(days=split or (last - first).days + 1)
-        self.opened = False  # the journal
-        # Until the gateway has listed its countries, it is not known.
-        self.total = None if symbols is None else self._count(symbols)
-        # Series in the journal; those of them that this run fetched; requests of this run.
-        self.there = self.fetched = self.asked = 0
-        self.failures: list[BulkResult[Query, Any]] = []  # without those that the deadline cut
-        self.left_out: set[tuple[str, str]] = set()  # base and symbol
-
-    @property
-    def done(self) -> int:
-        """Series that have a result, also a failure."""
-        return self.there + len(self.failures)
-
-    def _count(self, symbols: Sequence[str]) -> int:
-        return len(self._parts) * sum(base != it for base in self._bases for it in symbols)
-
-    async def fetch(
-        self,
-        gateway: GatewaySession,  # with parse_float=shortest, for the journal
-        take: Callable[[BulkResult[Query, Any]], None] = lambda _: None,
-        **options: Any,  # of exchange_rate_series_bulk
-    ) -> None:
-        """Fetch all series, with a bar, until all further calls would fail too."""
-        outage: Outage | None = None
-
-        def look(progress: Progress | None = None) -> None:
-            nonlocal outage
-            if progress:
-                if progress.outage is outage:
-                    return
-                outage = progress.outage
-                if outage:
-                    say(f"Since {outage.since:%H:%M:%S} UTC: {explain(outage.error)}\n{WAITING}")
-            notes = [f"{len(self.failures)} failed"] * bool(self.failures)
-            notes += [f"waiting since {outage.since:%H:%M:%S} UTC"] if outage else []
-            draw(self.done, self.total, self.asked, *notes)
-
-        with counting_bar("Fetching") as draw:
-            results = gateway.currency.exchange_rate_series_bulk(
-                self._queries(gateway, look), on_progress=look, **options
-            )
-            async with aclosing(results):
-                async for result in results:
-                    self.add(result)
-                    look()
-                    take(result)
-
-    async def _queries(
-        self, gateway: GatewaySession, look: Callable[[], None]
-    ) -> AsyncGenerator[Query]:
-        """Make the requests, with one symbol each, so that each can fail by itself."""
-        self.opened = True  # the run asks for the first item when the journal is open
-        symbols = self._symbols
-        if symbols is None:
-            symbols = bulk.currencies_of(await gateway.country_data.list_countries())
-            self.total = self._count(symbols)
-        look()
-        # After the first part of the days it is known which currencies the gateway lacks.
-        for part, base, symbol in product(self._parts, self._bases, symbols):
-            if (base, symbol) in self.left_out:
-                self.total = (self.total or 0) - 1
-            elif base != symbol:
-                yield part.model_copy(update={"base": base, "symbols": symbol})
-
-    def add(self, result: BulkResult[Query, Any]) -> None:
-        """Count a result; one that the deadline has cut stays missing."""
-        error, query = result.error, result.item
-        self.asked += not result.from_journal
-        is_late = isinstance(error, errors.DeadlineExceededError) and self._deadline is not None
-        if error is None:
-            self.there += 1
-            self.fetched += not result.from_journal
-        elif isinstance(error, errors.NotFoundError) and self._symbols is None:
-            self.total = (self.total or 0) - 1
-            self.left_out.add((query.base, query.symbols))
-        elif result.from_journal or not is_late:
-            self.failures.append(result)
-
-    def complaint(self) -> CommandError | None:
-        """Say what is missing and how to get it; None if nothing is."""
-        late = "all" if self.total is None else self.total - self.done
-        failed = [result.error for result in self.failures]
-        lines: list[str] = []
-        if late:
-            lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
-        if failed:
-            lines += [f"{len(failed)} of {self.total} series failed"]
-            lines += [f"  {kind}" for kind in self.kinds()]
-        if not lines:
-            return None
-        again = not all(isinstance(error, errors.NotFoundError) for error in failed)
-        advice = "The gateway does not know them: are --base and --symbols spelt right?"
-        if late or again:
-            retried = ", and with --retry-failed what failed" if again else ""
-            advice = f"The same command fetches what is missing{retried}."
-        refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
-        status = Status.REFUSED if refused and not late else Status.UNCHANGED
-        return CommandError("\n".join((*lines, advice)), status)
-
-    def kinds(self) -> Iterator[str]:
-        """Name the kinds of failures, the most frequent first, with an example of each."""
-        kinds: dict[str, list[BulkResult[Query, Any]]] = {}
-        for result in self.failures:
-            status = getattr(result.error, "status", None)
-            kind = type(result.error).__name__ + ("" if status is None else f" {status}")
-            kinds.setdefault(kind, []).append(result)
-        for kind, found in sorted(kinds.items(), key=lambda it: -len(it[1])):
-            error, query = found[0].error, found[0].item
-            words = quote(error) if isinstance(error, GatewayError) else ""
-            example = printable(f"{query.symbols} for {query.base}")
-            yield f"{len(found)} {kind}, such as {example}{words}"
+    for path, make in ((parquet, to_parquet), (png, draw_chart)):
+        if path is not None:
+            write_file(path, make(series))
+            say(f"{printable(str(path))}: {told}")
 
 
 @many.command("rates")
@@ -327,9 +276,7 @@ def bulk_rates(
     complaint = run.complaint()
     if run.total is not None:
         say(f"{run.there} of {run.total} series, {run.fetched} of them new")
-    if run.left_out:
-        found = sorted({symbol for _, symbol in run.left_out})
-        say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
+    _tell_left_out(symbol for _, symbol in run.left_out)
     if run.total is not None and run.done == run.total:
         _write(kept, out, rates=True)
     if complaint:
@@ -366,6 +313,14 @@ def _fetch(run: Run, options: dict[str, Any]) -> None:
         ) from error
 
 
+WITHOUT_RATES: Final = """
+select json_extract(item, '$.symbols') as symbol, count(*) from items
+group by json_extract(item, '$.base'), symbol
+having symbol is not null and min(status is 404)
+"""
+"""Currencies for which the gateway always answered 404, as a run leaves them out."""
+
+
 @many.command()
 def export(
     journal: Annotated[Path, argument("RUN.db", "The journal of a run.")], out: OutFile
@@ -376,11 +331,20 @@ def export(
     the value as JSON. The journal may be that of a run that is under way.
     """
     written = _write(journal, out)
-    if written.failed:
-        raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
+    uri = f"{journal.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
+        unknown = database.execute(WITHOUT_RATES).fetchall()
+    _tell_left_out(symbol for symbol, _ in unknown)
+    if failed := written.failed - sum(count for _, count in unknown):
+        raise CommandError(f"{failed} items of the journal have no value", Status.UNCHANGED)
 
 
-def _write(journal: Path, out: Path, *, rates: bool | None = None) -> Exported:
+def _tell_left_out(symbols: Iterable[str]) -> None:
+    if found := " ".join(sorted({*symbols})):
+        say(f"Left out, because the gateway has no rates of them: {printable(found)}")
+
+
+def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Exported:
     try:
         written = bulk.export(journal, out, rates=rates)
     except JournalError as error:

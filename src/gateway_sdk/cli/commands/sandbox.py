@@ -1,6 +1,7 @@
 """The commands `gateway sandbox` and `gateway demo`, which shows the SDK at one."""
 
 import asyncio
+import csv
 import tempfile
 import time
 from collections import defaultdict
@@ -14,13 +15,12 @@ from rich.text import Text
 
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth import ImplicitFlow, login
-from gateway_sdk.bulk import BulkResult, export
+from gateway_sdk.bulk import export
 from gateway_sdk.cli import output
-from gateway_sdk.cli.arguments import day_of, option
-from gateway_sdk.cli.commands.rates import Run
-from gateway_sdk.cli.files import cannot_write, check_place, make_folder, write_file
+from gateway_sdk.cli.arguments import cannot_write, check_place, make_folder, option, write_file
+from gateway_sdk.cli.commands.rates import day_of
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, whole_output
-from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
+from gateway_sdk.cli.series import Run, Series, area, draw_chart, resample
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -138,17 +138,29 @@ def demo(
     # A run that is stopped leaves nothing behind.
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / "rates.db"
-        run, series, users = asyncio.run(_fetch_rates(journal))
+        run, users = asyncio.run(_fetch_rates(journal))
         try:
             export(journal, rates_path, rates=True)
         except OSError as error:
             raise cannot_write(rates_path, error) from None
+    series = _read(rates_path)
     console.print()
     console.out(output.to_terminal(_table(series, users), console)[0], highlight=False)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
     console.print(note, style="dim", end="\n\n")
+    symbols, days = list(series.rates), series.days
+    subtitle = (
+        f"ECB reference rates through the Gateway sandbox: {len(symbols)} currencies, each at 100"
+        " on its first day. Up: the euro gained on it."
+    )
     with console.status("Drawing the chart"):
-        write_file(chart_path, _draw(series))
+        drawn = draw_chart(
+            series,
+            title=f"What one euro buys, {days[0]:%B %Y} to {days[-1]:%B %Y}",
+            subtitle=subtitle,
+            named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
+        )
+    write_file(chart_path, drawn)
     count = sum(map(len, series.rates.values()))
     others = len(users.keys() - series.rates.keys() - {BASE})
     took = f"{time.monotonic() - began:.1f} s, for {run.asked + 1} calls and the chart"
@@ -163,21 +175,14 @@ def demo(
         raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
 
-async def _fetch_rates(journal: Path) -> tuple[Run, Series, dict[str, list[str]]]:
+async def _fetch_rates(journal: Path) -> tuple[Run, dict[str, list[str]]]:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
-    rates: dict[str, dict[date, Decimal]] = {}
-
-    def take(result: BulkResult[Any, Any]) -> None:
-        if result.error is None and (rows := rows_of(result.value, BASE)):
-            rates[result.item.symbols] = {row.date: row.rate for row in rows}
-
     last = reference_rates().last_day
     first = day_of("1y", last)
     async with Sandbox().serve() as url:
         flow, visitor = ImplicitFlow(url + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)
         token = await login(flow, browser=visitor, show=lambda _: None, timeout=LOGIN_TIMEOUT)
-        settings: Any = {"access_token": token, "tenant_id": "demo", "parse_float": shortest}
-        async with GatewaySession(url, **settings) as gateway:
+        async with GatewaySession(url, access_token=token, tenant_id="demo") as gateway:
             countries = await gateway.country_data.list_countries()
             users: dict[str, list[str]] = defaultdict(list)
             # The code of a currency begins with that of its country, as in USD.
@@ -194,10 +199,18 @@ async def _fetch_rates(journal: Path) -> tuple[Run, Series, dict[str, list[str]]
             # The gateway answers 404 for the others.
             quoted = sorted(reference_rates().currencies & users.keys())
             run = Run([BASE], quoted, (first, last))
-            await run.fetch(gateway, take, journal=journal)
-    # The currencies that the base gained most on come first.
+            await run.fetch(gateway, journal=journal)
+    return run, users
+
+
+def _read(path: Path) -> Series:
+    """Read the file of rates; the currencies that the base gained most on come first."""
+    rates: dict[str, dict[date, Decimal]] = defaultdict(dict)
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            rates[row["symbol"]][date.fromisoformat(row["date"])] = Decimal(row["rate"])
     order = sorted(rates, key=Series(BASE, rates).change, reverse=True)
-    return run, Series(BASE, {symbol: rates[symbol] for symbol in order}), users
+    return Series(BASE, {symbol: rates[symbol] for symbol in order})
 
 
 def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
@@ -210,17 +223,3 @@ def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
         used_in = first + (f", {len(others)} more" if others else "")
         rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, used_in])
     return output.Table(("", "First", "Last", "%", "", "Used in"), rows)
-
-
-def _draw(series: Series) -> bytes:
-    # Imported here, because it takes longer than all the calls.
-    from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
-
-    symbols, days = list(series.rates), series.days
-    return draw_chart(
-        series,
-        title=f"What one euro buys, {days[0]:%B %Y} to {days[-1]:%B %Y}",
-        subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.rates)}"
-        " currencies, each at 100 on its first day. Up: the euro gained on it.",
-        named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
-    )
