@@ -30,7 +30,6 @@ LEFT_OUT: Final = pytest.StashKey[int]()
 hypothesis.settings.register_profile("any machine", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("full", deadline=None)
 
-
 # Their modules import what Windows, or wine, lacks.
 collect_ignore = (
     [*("fleet", "cli/commands/test_fleet.py", "cli/test_chart.py"), "bulk/journal/test_killed.py"]

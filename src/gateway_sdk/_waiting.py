@@ -6,6 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 
+def raise_if_cancelled(error: BaseException) -> None:
+    """Raise it again if the current task is cancelled, and not only what it waits for."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+        raise error
+
+
 class OwnCancellation:
     """A cancellation of the current task that its own code asks for, from a callback, and ends."""
 

@@ -27,10 +27,7 @@ HEAVY = (
 
 @pytest.mark.parametrize("module", HEAVY)
 def test_import_loads_nothing_of_the_extras(module: str) -> None:
-    """Importing the package loads none of the libraries that only some users need.
-
-    Beyond what httpx loads: where click is installed it loads rich for its own command line.
-    """
+    """Beyond what httpx loads: where click is installed it loads rich for its own command line."""
     code = (
         "import httpx, pydantic, sys, tenacity; before = set(sys.modules); import gateway_sdk;"
         f"sys.exit({module!r} in set(sys.modules) - before)"
@@ -67,3 +64,5 @@ def test_the_pytest_plugin_says_which_extra_its_fixtures_need(pytester: pytest.P
     ended.stdout.fnmatch_lines(
         ["*UsageError: *::test_with: *pip install 'gateway-sdk[[]sandbox]'*"]
     )
+    ended = pytester.runpython_c("import gateway_sdk.sandbox")
+    ended.stderr.fnmatch_lines(["*Error: *pip install 'gateway-sdk[[]sandbox]'"])

@@ -309,7 +309,7 @@ def test_fault_may_be_written_as_text(text: str, due: str) -> None:
         ("unauthorized=1", "unauthorized takes no value"),
         ("nonsense=1", "unknown fault 'nonsense'"),
         ("status=200", "status is out of range"),
-        ("status=inf", "'inf' is not a whole number"),
+        ("latency=inf", "seconds is out of range: inf"),
         ("x:cut_body", r"unknown operation 'x'; the operations are create_customer, .*countries"),
         ("cut_body,on=1", "'on=1' is not at=N, times=N or rate=0.1"),
         ("cut_body,at", "'' is not a whole number"),

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from gateway_sdk._checks import check_wait
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._waiting import raise_if_cancelled
 from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
@@ -309,10 +310,8 @@ async def _result_of(
             return await work()
     except GatewayError:
         raise
-    except (Exception, asyncio.CancelledError) as error:  # the caller's code may raise both
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
-            raise  # this task is cancelled, and not only what it waits for
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - callers raise both
+        raise_if_cancelled(error)
         raise kind(f"{told}{type(error).__name__}") from None
 
 

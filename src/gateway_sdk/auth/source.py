@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._checks import is_async
+from gateway_sdk._waiting import raise_if_cancelled
 from gateway_sdk.auth.token import (
     DEFAULT_LEEWAY,
     AccessToken,
@@ -211,7 +212,8 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     """Return a token of the source that is valid in a header; AuthError if it returns none."""
     try:
         token: Any = await (source.token(rejected) if rejected else source.token())
-    except Exception as error:  # noqa: BLE001 - the caller's source may raise anything
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - sources raise both
+        raise_if_cancelled(error)
         raise _failed(error) from (error.__cause__ if isinstance(error, GatewayError) else None)
     if isinstance(token, Token):
         return token
@@ -222,7 +224,7 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     return _HiddenToken(token) if isinstance(token, str) else token
 
 
-def _failed(error: Exception) -> GatewayError:
+def _failed(error: BaseException) -> GatewayError:
     """Return an error of a source for another call, which writes its operation into it."""
     if isinstance(error, GatewayError):
         return copy(error)

@@ -1,6 +1,10 @@
 """The Gateway Service in memory: all twelve operations, logins, and faults on request."""
 
-from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
+try:
+    from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
+except ModuleNotFoundError as error:
+    needed = "the sandbox needs its extra: pip install 'gateway-sdk[sandbox]'"
+    raise ModuleNotFoundError(needed, name=error.name) from error
 from gateway_sdk.sandbox._faults import Fault, Faults
 from gateway_sdk.sandbox._received import ReceivedCall
 from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox, SandboxServer, SandboxTenant

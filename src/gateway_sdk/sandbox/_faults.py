@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from math import inf
 from random import Random
+from sys import float_info
 from typing import Any, NamedTuple, Self
 
 import httpx
@@ -227,12 +227,12 @@ def _retry_after(value: int | str | None) -> dict[str, str] | None:
 
 
 def _check(
-    name: str, value: Any, lowest: int = 0, highest: float = inf, *, whole: bool = False
+    name: str, value: Any, lowest: int = 0, highest: float = float_info.max, *, whole: bool = False
 ) -> None:
     kinds, wanted = (int, "a whole number") if whole else (int | float, "a number")
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise TypeError(f"{name} must be {wanted}: {value!r}")
-    if not lowest <= value <= highest:  # nor nan
+    if not lowest <= value <= highest:  # nor nan, nor inf
         raise ValueError(f"{name} is out of range: {value}")
 
 
