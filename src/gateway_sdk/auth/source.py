@@ -23,7 +23,6 @@ from gateway_sdk.auth.token import (
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
-_OURS: Final = frozenset({"gateway_sdk.auth.source", "gateway_sdk.auth._shared_source"})
 RENEWAL_INTERVAL: Final = 1.0
 """Seconds between two attempts to renew a token that still works."""
 
@@ -203,7 +202,7 @@ def note_success(source: TokenSource, token: AccessToken) -> None:
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
     # Not a subclass of the caller's, which may return other tokens.
-    is_ours = type(source).__module__ in _OURS
+    is_ours = type(source).__module__ in (__name__, "gateway_sdk.auth._shared_source")
     token: Token | None = source.ready() if is_ours else None  # type: ignore[attr-defined]
     return token
 
