@@ -69,6 +69,13 @@ def results_of(
     return virtual_time.run(main())
 
 
+def session(transport: Any, base_url: str = "http://localhost", **options: Any) -> GatewaySession:
+    """Make a session on a transport, or on a function that answers its requests."""
+    transport = httpx.MockTransport(transport) if callable(transport) else transport
+    given = {"access_token": "-", "tenant_id": "acme", "retry": None, **options}
+    return GatewaySession(base_url, transport=transport, **given)
+
+
 def ask(
     transport: httpx.AsyncBaseTransport,
     call: Callable[[GatewaySession, int], Any],
@@ -80,9 +87,7 @@ def ask(
     """Run over this number of items with a session, in virtual time."""
 
     async def main() -> list[bulk.BulkResult[int, Any]]:
-        async with GatewaySession(
-            "http://localhost", access_token="-", tenant_id="acme", transport=transport, retry=retry
-        ) as gateway:
+        async with session(transport, retry=retry) as gateway:
             run = bulk.run(lambda item: call(gateway, item), range(items), **options)
             return [result async for result in run]
 

@@ -30,6 +30,7 @@ from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
 from tests.bulk.runs import JOB, content, fetch, refused, rows
+from tests.interface_table import COUNTRY
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
@@ -257,14 +258,6 @@ class Rate:
     rate: Decimal
 
 
-COUNTRY = Country.model_validate(
-    {
-        "id": 1, "countryName": "Malta", "nationality": "Maltese", "currency": "EUR",
-        "three_digit_iso_code": "MLT", "two_digit_iso_code": "MT", "phone_code": "+356",
-    }
-)  # fmt: skip
-
-
 def nested(depth: int) -> list[Any]:
     value: list[Any] = []
     for _ in range(depth - 1):
@@ -276,7 +269,7 @@ JSON: list[tuple[object, object]] = [
     # A value, and the JSON of its row.
     (None, None),
     (Rate(date(2026, 1, 2), Decimal("1.10")), {"day": "2026-01-02", "rate": "1.10"}),
-    ([COUNTRY], [COUNTRY.model_dump(by_alias=True)]),
+    ([Country.model_validate(COUNTRY)], [COUNTRY]),
     ({"password": SecretStr("canary")}, {"password": "**********"}),
     (float("nan"), "NaN"),
     ("two\nlines", "two\nlines"),
