@@ -1,7 +1,9 @@
 """Runs in virtual time and with journals, what they ask, and the rows of the journals."""
 
 import asyncio
+import os
 import sqlite3
+import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -11,7 +13,7 @@ from typing import Any
 import httpx
 from pydantic_core import from_json
 
-from gateway_sdk import GatewaySession, RetryPolicy, bulk
+from gateway_sdk import GatewaySession, RetryPolicy, Token, bulk
 from tests.support import virtual_time
 
 if sys.platform != "win32":
@@ -38,6 +40,10 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def content(path: Path) -> bytes:
     return path.read_bytes()
+
+
+def has_mode(path: Path, mode: int) -> bool:
+    return os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def _reading(path: Path) -> closing[sqlite3.Connection]:
@@ -77,17 +83,18 @@ def session(transport: Any, base_url: str = "http://localhost", **options: Any) 
 
 
 def ask(
-    transport: httpx.AsyncBaseTransport,
+    transport: Any,
     call: Callable[[GatewaySession, int], Any],
     items: int,
     *,
     retry: RetryPolicy | None = None,
+    token: str | Token | None = None,
     **options: Any,
 ) -> list[bulk.BulkResult[int, Any]]:
     """Run over this number of items with a session, in virtual time."""
 
     async def main() -> list[bulk.BulkResult[int, Any]]:
-        async with session(transport, retry=retry) as gateway:
+        async with session(transport, retry=retry, access_token=token or "-") as gateway:
             run = bulk.run(lambda item: call(gateway, item), range(items), **options)
             return [result async for result in run]
 

@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gateway_sdk import (
     bulk,
 )
 from gateway_sdk._call.events import ITEMS
-from tests.bulk.runs import JOB, fetch, keep_values, rows, same
+from tests.bulk.runs import JOB, ask, fetch, keep_values, results_of, rows, same, session
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -34,38 +34,30 @@ def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
         yield 1
         await asyncio.Event().wait()
 
-    async def call(number: int) -> int:
-        await asyncio.sleep(1)
-        return number
+    (result,) = results_of(lambda number: asyncio.sleep(1, number), items(), deadline=3.0)
 
-    async def main() -> tuple[list[int], float]:
-        run = bulk.run(call, items(), deadline=3.0)
-        return [result.value async for result in run], virtual_time.now()
-
-    assert virtual_time.run(main()) == ([1], 3.0)
+    assert result.value == 1
 
 
 def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
     """If the deadline passes when a call is about to begin, nothing was sent."""
+    begun: list[int] = []
 
-    async def call(number: int) -> int:
-        assert number == 1
-        return number
+    async def call(number: int) -> None:
+        begun.append(number)
 
     async def main() -> Any:
-        run = bulk.run(call, [1, 2], deadline=5.0, concurrency=1)
-        await anext(run)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, virtual_time.VirtualTimeLoop)
-        loop.now += 5.0  # the timer runs directly after the task that begins the call
-        result = await asyncio.ensure_future(anext(run))
-        await run.aclose()
-        return result
+        async with aclosing(bulk.run(call, [1, 2], deadline=5.0, concurrency=1)) as run:
+            await anext(run)
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, virtual_time.VirtualTimeLoop)
+            loop.now += 5.0  # the timer runs directly after the task that begins the call
+            return await asyncio.ensure_future(anext(run))
 
-    result = virtual_time.run(main())
+    error = virtual_time.run(main()).error
 
-    assert isinstance(result.error, DeadlineExceededError)
-    assert result.error.outcome is Outcome.NOT_SENT
+    assert isinstance(error, DeadlineExceededError)
+    assert (error.outcome, begun) == (Outcome.NOT_SENT, [1])
 
 
 @pytest.mark.parametrize(
@@ -88,20 +80,11 @@ def test_what_an_item_did_before_the_deadline_is_known(
             await asyncio.Event().wait()
         return replies.pop()
 
-    async def main() -> bulk.BulkResult[int, Any]:
-        transport = httpx.MockTransport(answer)
-        gateway = GatewaySession(
-            "http://localhost", access_token="-", tenant_id="acme", transport=transport
-        )
+    async def call(gateway: GatewaySession, _: int) -> None:
+        for name in calls:
+            await CALLS[name](gateway)
 
-        async def call(_: int) -> None:
-            for name in calls:
-                await CALLS[name](gateway)
-
-        async with gateway:
-            return await anext(bulk.run(call, [1], deadline=2.0))
-
-    result = virtual_time.run(main())
+    (result,) = ask(answer, call, 1, deadline=2.0)
     error = result.error
 
     assert isinstance(error, DeadlineExceededError)
@@ -110,32 +93,30 @@ def test_what_an_item_did_before_the_deadline_is_known(
     assert (error.advice is Advice.CHECK) is is_once
 
 
-async def test_a_call_that_cancels_itself_is_a_result() -> None:
+def test_a_call_that_cancels_itself_is_a_result() -> None:
     async def call(number: int) -> int:
         if number == 1:
             raise asyncio.CancelledError
         return number
 
-    results = {result.item: result async for result in bulk.run(call, range(3))}
+    first, second, third = results_of(call, range(3), ordered=True)
 
-    assert isinstance(results[1].error, GatewayError)
-    assert "cancelled from within" in str(results[1].error)
-    assert [results[0].value, results[2].value] == [0, 2]
+    assert isinstance(second.error, GatewayError)
+    assert "cancelled from within" in str(second.error)
+    assert [first.value, third.value] == [0, 2]
 
 
-async def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> None:
+def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> None:
     """Its value is its result, even after the deadline."""
 
     async def call(number: int) -> int:
-        try:
+        with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return number
-        raise AssertionError
+        return number
 
-    results = [result.value async for result in bulk.run(call, [5], deadline=0.001)]
+    (result,) = results_of(call, [5], deadline=1.0)
 
-    assert results == [5]
+    assert result.value == 5
 
 
 async def test_an_error_from_elsewhere_has_its_own_attempts(
@@ -164,13 +145,13 @@ async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None
         if number == 2:
             await asyncio.Event().wait()
 
-    async def consume(leave: Callable[[], bool]) -> None:
+    async def consume() -> None:
         async with aclosing(bulk.run(call, items())) as results:
             async for _ in results:
-                if leave():
+                if how == "close":
                     return
 
-    task = asyncio.create_task(consume(lambda: how == "close"))
+    task = asyncio.create_task(consume())
     if how == "cancel":
         await blocked.wait()
         task.cancel()
@@ -178,6 +159,10 @@ async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None
 
     assert task.cancelled() is (how == "cancel")
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
+    return [result.value async for result in results]
 
 
 class Halt(BaseException):
@@ -201,8 +186,8 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
 
     seen: list[int] = []
 
-    async def consume() -> None:
-        run = bulk.run(call, range(6), journal=path, job="test", ordered=ordered, concurrency=10)
+    async def keep_slowly() -> None:
+        run = bulk.run(call, range(6), journal=path, job=JOB, ordered=ordered, concurrency=10)
         async for result in run:
             await halt.wait()
             for _ in range(10):  # turns of the loop, in which the run fails
@@ -210,30 +195,24 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
             seen.append(result.value)
 
     with pytest.raises(Halt):
-        await consume()
+        await keep_slowly()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert sorted(seen) == [2, 3, 4, 5]
     assert sorted(line["item"] for line in rows(path)) == [2, 3, 4, 5]
 
 
-def cancelled() -> None:
-    raise asyncio.CancelledError
-
-
-def halted() -> None:
-    raise Halt
-
-
-@pytest.mark.parametrize(("end", "error"), [(cancelled, GatewayError), (halted, Halt)])
+@pytest.mark.parametrize(
+    ("end", "error"), [(asyncio.CancelledError(), GatewayError), (Halt(), Halt)]
+)
 async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
-    end: Callable[[], None], error: type[BaseException]
+    end: BaseException, error: type[BaseException]
 ) -> None:
     """Also if what it waits for was cancelled by others: the run must not look complete."""
 
     async def items() -> AsyncIterator[int]:
         yield 1
-        end()
+        raise end
 
     seen: list[int] = []
 
@@ -267,25 +246,12 @@ async def test_no_call_begins_in_a_run_that_fails() -> None:
         return number
 
     with pytest.raises(Halt):
-        async for _ in bulk.run(
-            call, [0, 0, 1, 2], key=lambda item: item, ordered=True, concurrency=1
-        ):
-            pass
+        await done(bulk.run(call, [0, 0, 1, 2], key=str, ordered=True, concurrency=1))
 
     assert begun == [0]
 
 
 ITEMS_OF_A_RUN = range(40)
-
-
-def gateway_that(answer: Any, **options: Any) -> GatewaySession:
-    transport = httpx.MockTransport(answer)
-    given = {"retry": None, **options}
-    return GatewaySession("https://g.test", access_token="t", transport=transport, **given)
-
-
-async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
-    return [result.value async for result in results]
 
 
 @pytest.mark.parametrize("concurrency", [4, "adaptive"])
@@ -302,7 +268,7 @@ async def test_a_task_that_outlives_its_item_works_on(
         sent.append(request)
         return httpx.Response(202)
 
-    async with gateway_that(answer) as gateway:
+    async with session(answer) as gateway:
 
         async def later() -> None:
             await item_is_over.wait()
@@ -328,7 +294,7 @@ async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path)
     queue: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
     workers: list[asyncio.Task[None]] = []
 
-    async with gateway_that(lambda _: httpx.Response(200, json={"id": 1})) as gateway:
+    async with session(lambda _: httpx.Response(200, json={"id": 1})) as gateway:
 
         async def work() -> None:
             while True:
@@ -347,10 +313,10 @@ async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path)
 
 async def test_an_item_that_has_ended_notes_nothing_more() -> None:
     """Else the calls of a task that it left behind would be kept for as long as that task runs."""
-    [observer] = [None]
+    observers: list[Any] = []
     calls = asyncio.Event()
 
-    async with gateway_that(lambda _: httpx.Response(200, json=[])) as gateway:
+    async with session(lambda _: httpx.Response(200, json=[])) as gateway:
 
         async def ask() -> None:
             await calls.wait()
@@ -358,8 +324,7 @@ async def test_an_item_that_has_ended_notes_nothing_more() -> None:
                 await gateway.country_data.list_countries()
 
         async def item(number: int) -> asyncio.Task[None]:
-            nonlocal observer
-            [observer] = ITEMS.get()
+            observers.extend(ITEMS.get())
             await gateway.country_data.list_countries()
             return asyncio.create_task(ask())
 
@@ -367,27 +332,24 @@ async def test_an_item_that_has_ended_notes_nothing_more() -> None:
         calls.set()
         await task
 
-    noted: Any = observer
+    (noted,) = observers
     assert noted.attempts == len(noted._calls) == 1
 
 
 async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None:
     """The adaptive run waited for its retry without end."""
-    waiting = asyncio.Event()
     left: list[asyncio.Task[Any]] = []
-    policy = RetryPolicy(backoff=100.0, jitter=0.0, backoff_max=100.0)
 
     async def busy(request: httpx.Request) -> httpx.Response:
         for _ in range(5):  # some of the items are over then
             await asyncio.sleep(0)
         return httpx.Response(503)
 
-    gateway = gateway_that(busy, retry=policy)
-
     async def sleep(_: float) -> None:
-        await waiting.wait()
+        await asyncio.Event().wait()
 
-    gateway._caller.shared.sleep = sleep
+    retry = RetryPolicy(backoff=100.0, jitter=0.0, backoff_max=100.0)
+    gateway = session(busy, retry=retry, sleep=sleep)
 
     async def item(number: int) -> int:
         left.append(asyncio.create_task(gateway.country_data.list_countries()))
@@ -451,7 +413,7 @@ async def test_calls_in_another_thread_tell_the_controller_nothing() -> None:
 
     def ask(number: int) -> int:
         async def call() -> None:
-            async with gateway_that(lambda _: httpx.Response(200, json=[])) as gateway:
+            async with session(lambda _: httpx.Response(200, json=[])) as gateway:
                 await gateway.country_data.list_countries()
 
         asyncio.run(call())

@@ -1,9 +1,7 @@
 """The rows of a journal, their values, and how a later run uses them."""
 
 import asyncio
-import os
 import shutil
-import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -29,7 +27,7 @@ from gateway_sdk import (
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
-from tests.bulk.runs import JOB, content, fetch, refused, rows
+from tests.bulk.runs import JOB, content, fetch, has_mode, refused, rows
 from tests.interface_table import COUNTRY
 from tests.support.scripted import Step, scripted
 
@@ -146,12 +144,13 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
         assert row["message"] == text
         assert kept.args == (text or f"{row['error']}, in an earlier run",)
 
+    assert has_mode(path, 0o600)
     path.chmod(0o640)  # the mode that its user sets stays
     results = await fetch(path, ["Ada"], lambda item: asyncio.sleep(0, item), retry_failed=True)
 
     assert results["Ada"].from_journal is (expected[-1] != "repeat")
     assert len(rows(path)) == 1
-    assert os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert has_mode(path, 0o640)
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
