@@ -129,14 +129,11 @@ class Memory:
         self.gate = asyncio.Event()
         self.gate.set()
         self.at_gate = asyncio.Event()
-        self.error: Exception | None = None
         self.is_open = False
 
     async def _pass(self) -> None:
         self.at_gate.set()
         await self.gate.wait()
-        if self.error is not None:
-            raise self.error
 
     async def open(self) -> None:
         self.is_open = True

@@ -43,7 +43,6 @@ class Limited(httpx.AsyncBaseTransport):
         self.log: list[tuple[float, int]] = []  # times and statuses
 
     async def call(self, number: int) -> None:
-        """Take a tenth of a second for a reply, or none for a refusal."""
         if self.serving >= self._limit:
             self.log.append((virtual_time.now(), 429))
             error = RateLimitedError(str(number), status=429)
@@ -77,7 +76,6 @@ def load(gateway: Limited, items: int, **options: Any) -> None:
 
 
 def test_a_real_session_reports_what_its_retries_hide() -> None:
-    """Without any setup, the run learns from refusals that the session has retried."""
     gateway = Limited(6)
 
     results = ask(gateway, list_countries, 900, concurrency="adaptive", retry=RetryPolicy())
@@ -114,7 +112,6 @@ def test_the_maximum_is_never_passed() -> None:
 
 
 def test_it_begins_with_few_and_doubles() -> None:
-    """The first round trip has four calls, and each later one twice as many."""
     gateway = Limited(1000)
 
     load(gateway, 60)
@@ -168,17 +165,15 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
 
 
 def test_results_that_are_not_taken_hold_calls_back() -> None:
-    """A slow consumer slows down the calls, as with a fixed number."""
     calls: list[int] = []
 
     async def call(number: int) -> None:
         calls.append(number)
 
     async def main() -> None:
-        run = bulk.run(call, itertools.count(), concurrency="adaptive")
-        async with aclosing(run) as results:
+        async with aclosing(bulk.run(call, itertools.count(), concurrency="adaptive")) as run:
             for _ in range(5):
-                await anext(results)
+                await anext(run)
             await asyncio.sleep(100)
 
     virtual_time.run(main())
@@ -193,8 +188,6 @@ def test_wrong_numbers_are_refused(wrong: dict[str, Any]) -> None:
 
 
 class SlowLedger(Memory):
-    """Takes longer the more it is given."""
-
     async def write(self, entries: Sequence[bulk.Entry]) -> None:
         await asyncio.sleep(0.05 * len(entries))
         await super().write(entries)
@@ -237,11 +230,18 @@ def test_a_timer_that_fires_early_does_not_end_the_run(monkeypatch: pytest.Monke
         assert runner.run(main()) == [0, 1, 2]
 
 
+def all_begun(controller: Controller, now: float) -> list[Slot]:
+    slots: list[Slot] = []
+    while controller.has_room(now, 0):
+        slots.append(controller.begin(now))
+    return slots
+
+
 @pytest.mark.parametrize("refused", [None, True])
 def test_waits_after_cuts_stop_no_other_item(refused: bool | None) -> None:
     """If nearly all items wait after refusals, one new call is made in five seconds."""
     controller = Controller(maximum=100, start=4)
-    for slot in [controller.begin(0.0) for _ in range(4)]:
+    for slot in all_begun(controller, 0.0):
         controller.attempt_ended(slot, 0.1, refused=refused, is_429=bool(refused))
         controller.waits(slot, 0.1, 10.0)
 
@@ -259,9 +259,7 @@ def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
     """Another status has another reason, short waits were not asked for, and half are not all."""
     controller = Controller(maximum=8, start=8)
     for at in (0.0, 3.0):
-        slots: list[Slot] = []
-        while controller.has_room(at, 0):
-            slots.append(controller.begin(at))
+        slots = all_begun(controller, at)
         for refused in (False, False, True):
             for slot in slots[: waiting if refused else 8]:
                 controller.attempt_ended(slot, at + 0.1, refused=refused, is_429=is_429 and refused)
@@ -300,7 +298,6 @@ def test_calls_that_are_refused_alone_prove_a_rate(
 )
 @pytest.mark.parametrize("name", simulated.TABLE)
 def test_nearly_all_of_a_gateway_is_used(name: str, seed: int) -> None:
-    """Each run of a minute reaches the required share, from the first second on."""
     assert simulated.missed(name, [simulated.simulate(name, seed)]) == []
 
 
@@ -343,13 +340,9 @@ def test_a_latency_that_grows_later_is_examined(kind: type[Slower], least: int, 
 
 
 def test_a_gateway_that_is_back_is_used_again() -> None:
-    """However long it refused everything, what that proved does not outlast it."""
     controller = Controller(maximum=100, start=4)
     for second in range(1000):
-        slots = []
-        while controller.has_room(second, 0):
-            slots.append(controller.begin(second))
-        for slot in slots:
+        for slot in all_begun(controller, second):
             controller.attempt_ended(slot, second + 0.1, refused=second < 900, is_429=False)
             controller.ended(slot)
 

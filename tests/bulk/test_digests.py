@@ -41,8 +41,6 @@ class Refund(NamedTuple):
 
 @dataclass
 class Order:
-    """An item of a user's class."""
-
     number: int
     tags: frozenset[str] = frozenset()
     note: str = field(default="", compare=False)
@@ -55,8 +53,7 @@ class Basket(BaseModel):
     tags: Annotated[set[str], PlainSerializer(list)]
 
 
-class Numbers(RootModel[list[int]]):
-    """A model that is a list."""
+class Numbers(RootModel[list[int]]): ...
 
 
 TAGS = ["red", "green", "blue", "white", "black", "grey"]
@@ -111,10 +108,7 @@ GOLDEN: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("value", "digest"), GOLDEN)
 def test_digests_never_change(value: object, digest: str) -> None:
-    """A changed digest would make journals forget finished items and repeat them.
-
-    It does not depend on the process, in which the order of a set depends on PYTHONHASHSEED.
-    """
+    """Else journals forget finished items; the order of a set depends on PYTHONHASHSEED."""
     assert digest_of(value).hex() == digest
 
 
@@ -173,7 +167,6 @@ def test_equal_values_have_one_digest(one: object, other: object) -> None:
     ],
 )
 def test_different_values_have_different_digests(one: object, other: object) -> None:
-    """Also values with the same text."""
     assert digest_of(one) != digest_of(other)
     assert digest_of([one]) != digest_of([other])
 
@@ -212,7 +205,6 @@ CYCLE.append(CYCLE)
     ],
 )
 def test_a_key_without_a_digest_is_refused(value: object, named: str) -> None:
-    """The error names the class and the way out, and does not show the value."""
     with pytest.raises(InvalidArgumentError, match=named) as caught:
         digest_of(value)
 

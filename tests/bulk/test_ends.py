@@ -28,8 +28,6 @@ from tests.support.scripted import scripted
 
 
 def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
-    """The run does not wait for an item that may never come."""
-
     async def items() -> AsyncIterator[int]:
         yield 1
         await asyncio.Event().wait()
@@ -72,7 +70,6 @@ def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
 def test_what_an_item_did_before_the_deadline_is_known(
     calls: list[str], outcome: Outcome, is_once: bool
 ) -> None:
-    """The error has the operation that was ended, the attempts, and the outcome of the item."""
     replies = [httpx.Response(200, json={}) for _ in calls[1:]]
 
     async def answer(_: httpx.Request) -> httpx.Response:
@@ -107,8 +104,6 @@ def test_a_call_that_cancels_itself_is_a_result() -> None:
 
 
 def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> None:
-    """Its value is its result, even after the deadline."""
-
     async def call(number: int) -> int:
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
@@ -165,8 +160,7 @@ async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
     return [result.value async for result in results]
 
 
-class Halt(BaseException):
-    """An exception that a job function raises to end everything."""
+class Halt(BaseException): ...
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -225,8 +219,6 @@ async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
 
 @pytest.mark.parametrize("name", ["dump", "load"])
 async def test_an_exit_of_dump_or_load_ends_the_run(path: Path, name: str) -> None:
-    """As one of the call does."""
-
     def leave(_: object) -> Any:
         raise Halt
 
@@ -235,7 +227,6 @@ async def test_an_exit_of_dump_or_load_ends_the_run(path: Path, name: str) -> No
 
 
 async def test_no_call_begins_in_a_run_that_fails() -> None:
-    """Neither the next item is begun, nor one that equals the failed one."""
     begun: list[int] = []
 
     async def call(number: int) -> int:
@@ -260,11 +251,12 @@ async def test_a_task_that_outlives_its_item_works_on(
     path: Path, journal: bool, concurrency: Any
 ) -> None:
     """Its ONCE call is sent, is none of the item's, and destroys no result of any run."""
-    left: list[asyncio.Task[None]] = []
+    left: list[asyncio.Task[Any]] = []
     sent: list[httpx.Request] = []
     item_is_over = asyncio.Event()
+    options: dict[str, Any] = {"journal": path, "job": JOB} if journal else {}
 
-    async def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request)
         return httpx.Response(202)
 
@@ -278,37 +270,33 @@ async def test_a_task_that_outlives_its_item_works_on(
             left.append(asyncio.create_task(later()))
             return number
 
-        given = {"concurrency": concurrency, **({"journal": path, "job": JOB} if journal else {})}
-        first = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
-        item_is_over.set()
-        await asyncio.gather(*left)
-        again = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
-        await asyncio.gather(*left)
+        for _ in range(2):
+            run = bulk.run(item, ITEMS_OF_A_RUN, concurrency=concurrency, **options)
+            assert sorted(await done(run)) == [*ITEMS_OF_A_RUN]
+            item_is_over.set()
+            await asyncio.gather(*left)
 
-    assert sorted(first) == sorted(again) == list(ITEMS_OF_A_RUN)
     assert len(sent) == len(left) == (40 if journal else 80)
 
 
 async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path) -> None:
     """It was started in the context of an item, whose journal is closed by now."""
-    queue: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
-    workers: list[asyncio.Task[None]] = []
+    asked = asyncio.Event()
+    workers: list[asyncio.Task[Any]] = []
 
     async with session(lambda _: httpx.Response(200, json={"id": 1})) as gateway:
 
-        async def work() -> None:
-            while True:
-                (await queue.get()).set_result(await gateway.aml.upload_document(b"x"))
+        async def work() -> Any:
+            await asked.wait()
+            return await gateway.aml.upload_document(b"x")
 
         async def item(number: int) -> int:
-            workers[:] = workers or [asyncio.create_task(work())]
+            workers.append(asyncio.create_task(work()))
             return number
 
         await fetch(path, [1], item)
-        answer = asyncio.get_running_loop().create_future()
-        queue.put_nowait(answer)
-        assert await answer == {"id": 1}
-        workers[0].cancel()
+        asked.set()
+        assert await workers[0] == {"id": 1}
 
 
 async def test_an_item_that_has_ended_notes_nothing_more() -> None:

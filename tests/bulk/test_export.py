@@ -24,7 +24,6 @@ RATES = [
 
 
 async def rates(item: dict[str, str]) -> Any:
-    """Reply as the sandbox does, in another order than that of the items."""
     if item["symbols"] == "XXX":
         raise NotFoundError("404", status=404)
     if item["symbols"] == "USD":
@@ -39,7 +38,6 @@ def out(path: Path) -> Path:
 
 @pytest.fixture
 async def journal(path: Path) -> Path:
-    """Provide a journal of rates, in which one series failed."""
     queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "XXX", "GBP")]
 
     run = bulk.run(rates, queries, journal=path, job="test", concurrency=1)
@@ -85,7 +83,6 @@ def read_parquet(path: Path) -> list[list[Any]]:
 async def test_rates_have_all_digits_in_each_format(
     journal: Path, suffix: str, read: Callable[[Path], list[list[Any]]]
 ) -> None:
-    """They are sorted, whichever call ended first; what failed is counted."""
     _need_pyarrow(suffix)
     out = journal.with_suffix(suffix)
     out.write_text("before", encoding="utf-8")
@@ -134,7 +131,6 @@ async def test_of_series_that_overlap_the_newest_counts(path: Path, out: Path) -
 
 
 async def test_values_of_another_shape_are_no_rates(path: Path) -> None:
-    """The first value decides, unless it is asked for; others have no rows then."""
     out = path.with_suffix(".ndjson")
 
     async def call(item: int) -> Any:
@@ -170,7 +166,6 @@ async def test_a_journal_is_exported_during_its_run(path: Path, out: Path) -> No
 async def test_a_number_that_no_decimal_of_parquet_holds_is_refused(
     path: Path, out: Path, rate: str
 ) -> None:
-    """CSV has no such limit."""
     _need_pyarrow(".parquet")
     parquet = path.with_suffix(".parquet")
     value = {"rates": {"2026-01-02": {"USD": Decimal(rate)}}}

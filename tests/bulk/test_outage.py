@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Callable
+from contextlib import aclosing
 from datetime import UTC
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from gateway_sdk import (
     UnauthorizedError,
     bulk,
 )
-from tests.bulk.runs import Answering, ask, list_countries, results_of, rows, session
+from tests.bulk.runs import JOB, Answering, ask, list_countries, results_of, rows, session
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 
@@ -60,8 +61,6 @@ def item_of(request: httpx.Request) -> int:
 
 
 class Away:
-    """Fails in some way from one second to another."""
-
     def __init__(self, how: Kind, begin: float = 0.0, end: float = 1e9) -> None:
         self.how, self.begin, self.end = how, begin, end
 
@@ -79,7 +78,6 @@ slow = partial(Answering, seconds=0.1)
 def test_nothing_is_lost_while_the_gateway_is_away(
     how: Kind, concurrency: Any, retry: RetryPolicy | None
 ) -> None:
-    """The run waits, says for what and since when, and goes on."""
     told: list[bulk.Progress] = []
     transport = slow(Away(how, begin=0.3, end=31.0))
     options = {"concurrency": concurrency, "retry": retry, "on_progress": told.append}
@@ -99,7 +97,6 @@ def test_nothing_is_lost_while_the_gateway_is_away(
 @pytest.mark.parametrize("concurrency", ["adaptive", 1, 20])
 @pytest.mark.parametrize("bad", [{7}, {149}, set(range(50, 110)), {3, 100, 101, 102, 120}])
 def test_bad_items_fail_alone(bad: set[int], concurrency: Any, ordered: bool) -> None:
-    """They are tried in two later rounds; also many in a row stop no other item for long."""
     transport = slow(lambda request: BAD if item_of(request) in bad else done(request))
 
     results = ask(transport, orders, 150, concurrency=concurrency, ordered=ordered)
@@ -115,7 +112,6 @@ def test_bad_items_fail_alone(bad: set[int], concurrency: Any, ordered: bool) ->
 @pytest.mark.parametrize("how", [cut, unavailable])
 @pytest.mark.parametrize("patience", [0, 100])
 def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
-    """When the patience ends, the run ends too."""
     transport = slow(Away(how, begin=0.3))
     moments: list[float] = []
 
@@ -131,10 +127,7 @@ def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
 
 
 def test_an_outage_at_the_end_of_a_run_is_waited_out_too(caplog: pytest.LogCaptureFixture) -> None:
-    """A single item is left, and there is no connection: that cannot be the item's fault.
-
-    Who has no `on_progress` finds it in the log.
-    """
+    """That there is no connection cannot be the fault of the single item that is left."""
 
     async def call(item: int) -> int:
         if virtual_time.now() < 60.0:
@@ -208,8 +201,6 @@ def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
 
 
 def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
-    """An item that failed before has its own error; the others were not begun."""
-
     async def call(item: int) -> int:
         if item == 0:
             raise ConnectionFailedError("bad")
@@ -242,26 +233,22 @@ async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(path: Path)
             raise ConnectionFailedError("bad")
         return item
 
-    run = bulk.run(call, range(2), concurrency=2, journal=path, job="test")
-    await anext(run)
-    gate.set()
-    await failing.wait()
-    await run.aclose()
+    async with aclosing(bulk.run(call, range(2), journal=path, job=JOB)) as run:
+        await anext(run)
+        gate.set()
+        await failing.wait()
 
     assert [row["item"] for row in rows(path)] == [0]
 
 
 async def test_an_item_that_waits_for_its_next_round_has_no_row(path: Path) -> None:
-    """A run that is closed or killed meanwhile begins it again."""
-
     async def call(item: int) -> int:
         if item == 0:
             raise ConnectionFailedError("bad")
         return item
 
-    run = bulk.run(call, range(10), concurrency=1, journal=path, job="test")
-    assert (await anext(run)).item == 1
-    await run.aclose()
+    async with aclosing(bulk.run(call, range(10), concurrency=1, journal=path, job=JOB)) as run:
+        assert (await anext(run)).item == 1
 
     assert 0 not in {row["item"] for row in rows(path)}
 
@@ -310,7 +297,6 @@ def test_a_session_that_is_closed_stays_closed() -> None:
 
 
 def per_second(limit: int) -> Kind:
-    """Accept so many requests per second, and ask the others to come in the next second."""
     taken: Counter[int] = Counter()
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -325,7 +311,6 @@ def per_second(limit: int) -> Kind:
 @pytest.mark.parametrize("retry", [None, RetryPolicy()])
 @pytest.mark.parametrize("concurrency", ["adaptive", 1, 20])
 def test_a_rate_limit_fails_no_item(concurrency: Any, retry: RetryPolicy | None) -> None:
-    """Twenty requests per second, with Retry-After: every item succeeds in the end."""
     transport = Answering(per_second(20))
 
     results = ask(transport, list_countries, 240, concurrency=concurrency, retry=retry)
@@ -344,7 +329,6 @@ def refusing(times: int, retry_after: str | None = None) -> Kind:
     ("retry_after", "least"), [("7", [7] * 5), (None, [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30])]
 )
 def test_waits_are_those_asked_for_or_double(retry_after: str | None, least: list[float]) -> None:
-    """With a random addition of at most one second; attempts before them count."""
     transport = Answering(refusing(len(least), retry_after))
 
     (result,) = ask(transport, list_countries, 1)
@@ -356,7 +340,6 @@ def test_waits_are_those_asked_for_or_double(retry_after: str | None, least: lis
 
 
 def test_refused_items_do_not_come_back_together() -> None:
-    """Each adds a random time, and none comes earlier than asked for."""
     transport = Answering(refusing(20, "3"))
 
     ask(transport, list_countries, 20, concurrency=20)

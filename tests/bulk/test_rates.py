@@ -23,7 +23,6 @@ def request(start: str, end: str) -> ExchangeRateSeriesRequest:
 
 @given(start=st.dates(), length=st.integers(0, 2000), days=st.integers(1, 400))
 def test_a_range_is_cut_without_gaps_and_overlaps(start: date, length: int, days: int) -> None:
-    """Each day of the range is in exactly one part, and each part but the last is full."""
     end = min(date.max, start + timedelta(days=min(length, (date.max - start).days)))
 
     parts = request(str(start), str(end)).split(days=days)
@@ -113,7 +112,6 @@ def test_another_shape_has_no_rows(reply: object) -> None:
     [([], []), (["USD", "EUR", "USD"], ["EUR", "USD"]), (["", " ", "CHF"], ["CHF"])],
 )
 def test_currencies_are_distinct_and_in_order(used: list[str], expected: list[str]) -> None:
-    """A country without a currency adds none, and no countries have none."""
     countries = [Country.model_validate({**COUNTRY, "currency": code}) for code in used]
 
     assert currencies_of(countries) == expected
@@ -137,7 +135,6 @@ async def fetched(
 
 
 async def test_a_year_in_parts_is_the_year(path: Path) -> None:
-    """The rows of all parts, in order, are those of the whole range, also from the journal."""
     found: list[list[Any]] = []
     async with at(Sandbox()) as gateway:
         whole = await gateway.currency.exchange_rate_series(
@@ -168,7 +165,6 @@ async def test_a_year_in_parts_is_the_year(path: Path) -> None:
 async def test_a_journal_belongs_to_one_gateway_and_tenant(
     path: Path, place: dict[str, str]
 ) -> None:
-    """The job has base URL and tenant, and no other pair can continue the journal."""
     async with at(Sandbox()) as gateway:
         await fetched(gateway, [YEAR], journal=path)
     before, job, sandbox = content(path), job_of(path), Sandbox()
@@ -184,7 +180,6 @@ async def test_a_journal_belongs_to_one_gateway_and_tenant(
 
 
 async def test_the_job_is_that_of_the_view_and_shows_no_tenant(path: Path) -> None:
-    """Each tenant has its own job; a slash at the end of the URL makes no difference."""
     async with at(Sandbox(), base_url="http://LOCALHOST:80/") as gateway:
         await fetched(gateway.with_options(tenant_id="zoe@example.com"), [YEAR], journal=path)
     async with at(Sandbox(), tenant_id="zoe@example.com") as gateway:

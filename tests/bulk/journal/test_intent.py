@@ -42,8 +42,6 @@ def creating(gateway: GatewaySession) -> Callable[[str], Any]:
 
 
 class Slow(httpx.AsyncBaseTransport):
-    """Creates a customer, and replies when it may."""
-
     def __init__(self) -> None:
         self.sent, self.may_answer = asyncio.Event(), asyncio.Event()
 
@@ -111,7 +109,6 @@ async def keeping(sent: list[httpx.Request]) -> AsyncIterator[GatewaySession]:
 
 
 async def test_the_disk_has_the_row_before_the_request_is_sent(path: Path, disk: Disk) -> None:
-    """Its transaction is synced; that of the result may wait for the next one."""
     seen: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -139,7 +136,6 @@ async def test_reads_do_not_wait_for_the_disk(path: Path, disk: Disk) -> None:
 async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
     path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request]
 ) -> None:
-    """All that come during a sync share the next one, and the event loop goes on."""
     count, turns, go_on = 20, iter(range(100)), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -196,7 +192,6 @@ async def test_nothing_is_sent_if_the_disk_fails(
 async def test_an_item_of_several_calls_has_one_row_before_them(
     path: Path, disk: Disk, at_once: bool, statuses: list[int]
 ) -> None:
-    """None of them is sent before the row is on the disk, in any task."""
     replies = iter(statuses)
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -223,7 +218,6 @@ async def test_an_item_of_several_calls_has_one_row_before_them(
 async def test_a_run_within_an_item_writes_to_both_journals(
     tmp_path: Path, gateway: GatewaySession
 ) -> None:
-    """What the inner items send is recorded for the item of the outer run, and no other one."""
     outer, inner = tmp_path / "outer.db", tmp_path / "inner.db"
 
     async def call(names: str) -> int:
@@ -240,7 +234,6 @@ async def test_a_run_within_an_item_writes_to_both_journals(
 async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
     path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request], end: str
 ) -> None:
-    """The row says so, and the next run makes the call."""
     at_it, door = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -349,7 +342,6 @@ async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) ->
 
 
 async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path) -> None:
-    """Its item has ended: the row says how, and stays."""
     asked, may_send = asyncio.Event(), asyncio.Event()
     going_on: list[asyncio.Task[Any]] = []
     replies = iter([httpx.Response(429), created(httpx.Request("POST", "/"))])

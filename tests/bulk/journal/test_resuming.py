@@ -24,10 +24,9 @@ from gateway_sdk import (
     bulk,
     errors,
 )
-from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
-from tests.bulk.runs import JOB, content, fetch, has_mode, refused, rows
+from tests.bulk.runs import JOB, content, fetch, has_mode, refused, rows, same, session
 from tests.interface_table import COUNTRY
 from tests.support.scripted import Step, scripted
 
@@ -114,7 +113,6 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
 async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fate: str
 ) -> None:
-    """What ended is not called again; with `retry_failed`, what may succeed then is."""
     (call, steps, expected), path = FATES[fate], tmp_path / "journal.db"
     gateway, _, _ = scripted(monkeypatch, *steps, retry=None)
     async with gateway:
@@ -154,21 +152,16 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
-async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A row is written before it is sent; without its end, its outcome is unknown."""
-    path, copied = tmp_path / "journal.db", tmp_path / "copy.db"
-    gateway, _, _ = scripted(monkeypatch, CREATED)
+async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(path: Path) -> None:
+    copied = path.with_name("copy.db")
 
-    async def create(name: str) -> Any:
-        reply = await gateway.customer.create_customer({"customerName": name})
+    def answer(_: httpx.Request) -> httpx.Response:
         for end in ("", "-wal"):  # its content in the middle of the call
             shutil.copy(f"{path}{end}", f"{copied}{end}")
-        return reply
+        return httpx.Response(200, json={"customerId": "c-1"})
 
-    async with gateway:
-        await fetch(path, ["Ada"], create)
+    async with session(answer) as gateway:
+        await fetch(path, ["Ada"], lambda _: create(gateway))
     assert [row["state"] for row in rows(copied)] == ["begun"]
     results = await fetch(copied, ["Ada"], refused, retry_failed=True)
 
@@ -184,8 +177,6 @@ DEADLINE = 3600.0
 
 
 class Stuck(httpx.AsyncBaseTransport):
-    """Accepts a request, sends nothing of it or all of it, and waits."""
-
     def __init__(self, *, sends: bool) -> None:
         self.sends = sends
         self.asked = asyncio.Event()
@@ -197,19 +188,14 @@ class Stuck(httpx.AsyncBaseTransport):
         raise AssertionError
 
 
-@pytest.mark.parametrize("operation", ["create_customer", "list_countries"])
+@pytest.mark.parametrize("make", [create, read])
 @pytest.mark.parametrize("sends", [False, True])
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, make: Call, sends: bool, end: str
 ) -> None:
     """A read and an unsent write count as never begun; a sent write is a failure."""
-    gateway, _, _ = scripted(monkeypatch, CREATED)
-    stuck = Stuck(sends=sends)
-    monkeypatch.setattr(
-        "gateway_sdk._call.shared_state.make_transport", lambda *_: CustomTransport(stuck, None)
-    )
-    writes = operation == "create_customer"
+    stuck, was_written = Stuck(sends=sends), sends and make is create
     loop, timers = asyncio.get_running_loop(), list[Callable[[], None]]()
     call_later = loop.call_later
 
@@ -219,13 +205,9 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
 
     monkeypatch.setattr(loop, "call_later", noted)
 
-    async def call(_: str) -> Any:
-        if writes:
-            return await gateway.customer.create_customer({})
-        return await gateway.country_data.list_countries()
-
-    async with gateway:
-        run = bulk.run(call, ["one"], journal=path, job=JOB, deadline=DEADLINE)
+    async with session(stuck) as gateway:
+        options: dict[str, Any] = {"journal": path, "job": JOB, "deadline": DEADLINE}
+        run = bulk.run(lambda _: make(gateway), ["one"], **options)
         first = asyncio.ensure_future(anext(run))
         await stuck.asked.wait()
         if end == "deadline":
@@ -236,23 +218,15 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
             await asyncio.wait([first])
         await run.aclose()
 
-    again: list[str] = []
+    (result,) = (await fetch(path, ["one"], same)).values()
 
-    async def repeat(item: str) -> str:
-        again.append(item)
-        return "made again"
-
-    results = await fetch(path, ["one"], repeat)
-
-    assert again == ([] if writes and sends else ["one"])
-    assert (results["one"].error is None) is not (writes and sends)
+    assert result.from_journal is was_written
+    assert (result.error is not None) is was_written
     assert len(rows(path)) == 1
 
 
 @dataclass
 class Rate:
-    """A value of a user's class."""
-
     day: date
     rate: Decimal
 
@@ -291,10 +265,7 @@ LOADED: list[tuple[object, object, dict[str, Any], object]] = [
 async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
     path: Path, value: object, written: object, options: dict[str, Any], expected: object
 ) -> None:
-    """Each equal item has it, whether its call was made for it, in this run, or in an earlier one.
-
-    Models have their wire names, dates and numbers are as pydantic writes them, secrets are masked.
-    """
+    """Each equal item has it, also one whose call was made for another, or in an earlier run."""
 
     async def call(_: str) -> object:
         return value
@@ -318,8 +289,6 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
     ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
 )
 async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -> None:
-    """The result and the row say what to do, and other items go on."""
-
     async def call(item: str) -> object:
         return value if item == "odd" else item
 
@@ -334,22 +303,15 @@ async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -
 
 
 async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:
-    item = object()
-
-    async def call(_: object) -> str:
-        return "done"
-
     with pytest.raises(InvalidArgumentError, match="give key="):
-        await fetch(path, [item], call)
-    (result,) = (await fetch(path, [item], call, key=lambda _: "one")).values()
+        await fetch(path, [object()], refused)
+    await fetch(path, [object()], lambda _: asyncio.sleep(0, "done"), key=lambda _: "one")
 
-    assert result.value == "done"
-    assert rows(path)[0]["item"] is None
+    (row,) = rows(path)
+    assert (row["item"], row["value"]) == (None, "done")
 
 
 class Held(BaseModel):
-    """An item of pydantic's with any member."""
-
     pieces: Any
 
 
