@@ -6,7 +6,7 @@ In virtual time, and in the simulation of the benchmark: what is asked is what t
 import asyncio
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -14,17 +14,7 @@ import httpx
 import pytest
 
 from benchmarks import simulated
-from gateway_sdk import (
-    DeadlineExceededError,
-    GatewayError,
-    InvalidArgumentError,
-    NotFoundError,
-    RateLimitedError,
-    ReplyTimeoutError,
-    RetryPolicy,
-    ServerError,
-    bulk,
-)
+from gateway_sdk import RetryPolicy, bulk, errors
 from gateway_sdk.bulk._limit import Controller, Pace
 from gateway_sdk.bulk._statistics import Slot
 from tests.bulk.runs import Memory, ask, list_countries, results_of, same
@@ -45,7 +35,7 @@ class Limited(httpx.AsyncBaseTransport):
     async def call(self, number: int) -> None:
         if self.serving >= self._limit:
             self.log.append((virtual_time.now(), 429))
-            error = RateLimitedError(str(number), status=429)
+            error = errors.RateLimitedError(str(number), status=429)
             error.retry_after = 1.0
             raise error
         self.serving += 1
@@ -59,7 +49,7 @@ class Limited(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         try:
             await self.call(0)
-        except RateLimitedError:
+        except errors.RateLimitedError:
             return httpx.Response(429, headers={"Retry-After": "1"})
         return httpx.Response(200, json=[])
 
@@ -92,7 +82,7 @@ def test_a_stop_of_all_calls_is_over_when_it_ends() -> None:
 
     async def call(_: int) -> None:
         if 60 <= virtual_time.now() < 80:
-            error = RateLimitedError("429", status=429)
+            error = errors.RateLimitedError("429", status=429)
             error.retry_after = 1.0
             raise error
         await asyncio.sleep(1.0)
@@ -132,12 +122,12 @@ def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
 @pytest.mark.parametrize(
     ("error", "slower"),
     [
-        (RateLimitedError("429", status=429), True),
-        (ServerError("503", status=503), True),
-        (GatewayError("of no status"), False),
-        (NotFoundError("404", status=404), False),
-        (ReplyTimeoutError("silent"), True),
-        (DeadlineExceededError("late"), True),
+        (errors.RateLimitedError("429", status=429), True),
+        (errors.ServerError("503", status=503), True),
+        (errors.GatewayError("of no status"), False),
+        (errors.NotFoundError("404", status=404), False),
+        (errors.ReplyTimeoutError("silent"), True),
+        (errors.DeadlineExceededError("late"), True),
         (ZeroDivisionError("bug"), False),
     ],
 )
@@ -161,7 +151,7 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
     if slower:
         assert 8 <= most <= 13
     else:
-        assert most == (100 if isinstance(error, NotFoundError) else 4)
+        assert most == (100 if isinstance(error, errors.NotFoundError) else 4)
 
 
 def test_results_that_are_not_taken_hold_calls_back() -> None:
@@ -183,7 +173,7 @@ def test_results_that_are_not_taken_hold_calls_back() -> None:
 
 @pytest.mark.parametrize("wrong", [{"maximum": 0}, {"start": True}, {"maximum": 1.5}])
 def test_wrong_numbers_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
+    with pytest.raises(errors.InvalidArgumentError, match=next(iter(wrong))):
         bulk.Adaptive(**wrong)
 
 
@@ -312,29 +302,30 @@ def test_the_table_says_what_was_missed() -> None:
 
 
 class Slower(simulated.Simulation):
-    """A gateway whose latency changes after twenty seconds."""
+    """A gateway whose latency grows after twenty seconds."""
 
-    shared = False
+    growth: Callable[[int], float]
 
     def _latency(self) -> float:
-        """Grow for every call alike, or with the square of their number beyond ten."""
-        if self._now < 20:
-            return super()._latency()
-        return super()._latency() * (max(1.0, self._serving / 10) ** 2 if self.shared else 3.0)
+        return super()._latency() * (1.0 if self._now < 20 else self.growth(self._serving))
 
 
-class Crowded(Slower):
-    """Ten calls at once become the best number."""
-
-    shared = True
-
-
-@pytest.mark.parametrize(("kind", "least", "most"), [(Slower, 45, 55), (Crowded, 5, 20)])
-def test_a_latency_that_grows_later_is_examined(kind: type[Slower], least: int, most: int) -> None:
+@pytest.mark.parametrize(
+    ("growth", "least", "most"),
+    [
+        (lambda _: 3.0, 45, 55),
+        (lambda serving: max(1.0, serving / 10) ** 2, 5, 20),  # ten become the best number
+    ],
+)
+def test_a_latency_that_grows_later_is_examined(
+    growth: Callable[[int], float], least: int, most: int
+) -> None:
     """Fewer calls are tried; that stays if it helps, and ends if the gateway is only slower."""
     controller = Controller(maximum=100, start=4)
+    gateway = Slower(simulated.TABLE["limit 50"], controller, seed=1)
+    gateway.growth = growth
 
-    kind(simulated.TABLE["limit 50"], controller, seed=1).run()
+    gateway.run()
 
     assert least <= controller.size <= most
 

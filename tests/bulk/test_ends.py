@@ -279,26 +279,6 @@ async def test_a_task_that_outlives_its_item_works_on(
     assert len(sent) == len(left) == (40 if journal else 80)
 
 
-async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path) -> None:
-    """It was started in the context of an item, whose journal is closed by now."""
-    asked = asyncio.Event()
-    workers: list[asyncio.Task[Any]] = []
-
-    async with session(lambda _: httpx.Response(200, json={"id": 1})) as gateway:
-
-        async def work() -> Any:
-            await asked.wait()
-            return await gateway.aml.upload_document(b"x")
-
-        async def item(number: int) -> int:
-            workers.append(asyncio.create_task(work()))
-            return number
-
-        await fetch(path, [1], item)
-        asked.set()
-        assert await workers[0] == {"id": 1}
-
-
 async def test_an_item_that_has_ended_notes_nothing_more() -> None:
     """Else the calls of a task that it left behind would be kept for as long as that task runs."""
     observers: list[Any] = []

@@ -15,22 +15,13 @@ import pytest
 
 from gateway_sdk import (
     Advice,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    GatewayError,
     GatewaySession,
-    LoginRequiredError,
-    OutageError,
     Outcome,
-    RateLimitedError,
-    ReplyLostError,
     RetryBudget,
     RetryPolicy,
-    ServerError,
-    SessionStateError,
     Token,
-    UnauthorizedError,
     bulk,
+    errors,
 )
 from tests.bulk.runs import JOB, Answering, ask, list_countries, results_of, rows, session
 from tests.support import virtual_time
@@ -118,11 +109,11 @@ def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
     def note(_: bulk.Progress) -> None:
         moments.append(virtual_time.now())
 
-    with pytest.raises(OutageError, match=f"no success for {patience} s, since ") as caught:
+    with pytest.raises(errors.OutageError, match=f"no success for {patience} s, since ") as caught:
         ask(transport, orders, 300, patience=patience, on_progress=note)
 
     assert caught.value.advice is Advice.REPEAT
-    assert isinstance(caught.value.__cause__, ReplyLostError | ServerError)
+    assert isinstance(caught.value.__cause__, errors.ReplyLostError | errors.ServerError)
     assert transport.asked[-1][1] <= moments[-1] + patience
 
 
@@ -131,7 +122,7 @@ def test_an_outage_at_the_end_of_a_run_is_waited_out_too(caplog: pytest.LogCaptu
 
     async def call(item: int) -> int:
         if virtual_time.now() < 60.0:
-            raise ConnectionFailedError("away")
+            raise errors.ConnectionFailedError("away")
         return item
 
     caplog.set_level("WARNING", "gateway_sdk.bulk")
@@ -143,10 +134,13 @@ def test_an_outage_at_the_end_of_a_run_is_waited_out_too(caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize(
     ("token", "kind", "fetched"),
-    [("t", UnauthorizedError, 20), (Token("t", expires_at=1.0), LoginRequiredError, 0)],
+    [
+        ("t", errors.UnauthorizedError, 20),
+        (Token("t", expires_at=1.0), errors.LoginRequiredError, 0),
+    ],
 )
 def test_a_token_that_cannot_be_renewed_ends_the_run_at_once(
-    token: str | Token, kind: type[GatewayError], fetched: int
+    token: str | Token, kind: type[errors.GatewayError], fetched: int
 ) -> None:
     """All other items would fail too; what is done stays done, and an expired one is not sent."""
     left, seen = iter(range(20)), list[bulk.Progress]()
@@ -169,7 +163,11 @@ def test_a_missing_login_is_waited_for(advice: Advice) -> None:
         await asyncio.sleep(0.1)
         calls.append((item, virtual_time.now()))
         if 0.35 < virtual_time.now() < 50.0:
-            error = LoginRequiredError if advice is Advice.LOG_IN else ConnectionFailedError
+            error = (
+                errors.LoginRequiredError
+                if advice is Advice.LOG_IN
+                else errors.ConnectionFailedError
+            )
             raise error("away")
         return item
 
@@ -188,7 +186,7 @@ def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
     async def call(item: int) -> int:
         await asyncio.sleep(0.1)
         if next(failing, None) is not None:
-            raise ConnectionFailedError("away")
+            raise errors.ConnectionFailedError("away")
         if not bugs and virtual_time.now() < 30.0:
             bugs.append(item)
             raise ZeroDivisionError
@@ -203,7 +201,7 @@ def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
 def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
     async def call(item: int) -> int:
         if item == 0:
-            raise ConnectionFailedError("bad")
+            raise errors.ConnectionFailedError("bad")
         if item > 20:
             await asyncio.sleep(1000)
         return item
@@ -211,16 +209,16 @@ def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
     results = results_of(call, range(40), concurrency=4, deadline=10)
 
     kinds = {result.item: type(result.error) for result in results}
-    late = dict.fromkeys(range(21, 40), DeadlineExceededError)
+    late = dict.fromkeys(range(21, 40), errors.DeadlineExceededError)
     fine = dict.fromkeys(range(1, 21), type(None))
-    assert kinds == {0: ConnectionFailedError, **fine, **late}
+    assert kinds == {0: errors.ConnectionFailedError, **fine, **late}
 
 
 def test_the_deadline_ends_an_outage() -> None:
     results = ask(slow(Away(cut)), orders, 40, deadline=20.0)
 
     assert len(results) == 40
-    assert all(isinstance(result.error, GatewayError) for result in results)
+    assert all(isinstance(result.error, errors.GatewayError) for result in results)
 
 
 async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(path: Path) -> None:
@@ -230,7 +228,7 @@ async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(path: Path)
         if item == 1:
             await gate.wait()
             failing.set()  # whoever waits for it goes on before this task has ended
-            raise ConnectionFailedError("bad")
+            raise errors.ConnectionFailedError("bad")
         return item
 
     async with aclosing(bulk.run(call, range(2), journal=path, job=JOB)) as run:
@@ -244,7 +242,7 @@ async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(path: Path)
 async def test_an_item_that_waits_for_its_next_round_has_no_row(path: Path) -> None:
     async def call(item: int) -> int:
         if item == 0:
-            raise ConnectionFailedError("bad")
+            raise errors.ConnectionFailedError("bad")
         return item
 
     async with aclosing(bulk.run(call, range(10), concurrency=1, journal=path, job=JOB)) as run:
@@ -288,7 +286,7 @@ def test_a_session_that_is_closed_stays_closed() -> None:
 
     async def call(item: int) -> None:
         calls.append(item)
-        error = SessionStateError("closed")
+        error = errors.SessionStateError("closed")
         error.advice = Advice.REPEAT
         raise error
 
@@ -355,7 +353,7 @@ def test_the_deadline_ends_the_waiting() -> None:
     results = ask(transport, list_countries, 2, deadline=10.0)
 
     for result in results:
-        assert isinstance(result.error, DeadlineExceededError)
+        assert isinstance(result.error, errors.DeadlineExceededError)
         assert result.error.outcome in (Outcome.REFUSED, Outcome.NOT_SENT)
         assert len(result.error.attempts) <= 1
     assert sum(result.attempts for result in results) == len(transport.asked)
@@ -367,7 +365,7 @@ def test_the_patience_of_the_user_ends_the_waiting(patience: float, requests: in
 
     (result,) = ask(transport, list_countries, 1, patience=patience)
 
-    assert isinstance(result.error, RateLimitedError)
+    assert isinstance(result.error, errors.RateLimitedError)
     assert len(transport.asked) == result.attempts == requests
 
 
@@ -394,7 +392,7 @@ def test_an_item_is_begun_again_if_this_repeats_no_write(
     transport = Answering(lambda _: httpx.Response(next(replies), json=[]))
     (result,) = ask(transport, call, 1)
 
-    assert isinstance(result.error, RateLimitedError) is fails
+    assert isinstance(result.error, errors.RateLimitedError) is fails
     assert len(transport.asked) == result.attempts == len(statuses)
 
 
@@ -406,13 +404,13 @@ def test_a_refusal_that_the_function_raises_itself(operation: str | None, calls:
     async def call(_: int) -> None:
         times.append(virtual_time.now())
         if len(times) < 3:
-            error = RateLimitedError("429", status=429)
+            error = errors.RateLimitedError("429", status=429)
             error.operation, error.retry_after = operation, 2.0
             raise error
 
     (result,) = results_of(call, [1])
 
-    assert isinstance(result.error, RateLimitedError) is (operation is not None)
+    assert isinstance(result.error, errors.RateLimitedError) is (operation is not None)
     assert len(times) == calls
     assert all(later - sooner >= 2 for sooner, later in itertools.pairwise(times))
 
@@ -433,5 +431,5 @@ def test_an_item_with_a_write_in_flight_is_not_begun_again() -> None:
 
     (result,) = ask(answer, call, 1, patience=60)
 
-    assert isinstance(result.error, RateLimitedError)
+    assert isinstance(result.error, errors.RateLimitedError)
     assert len(created) == 1

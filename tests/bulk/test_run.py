@@ -3,12 +3,12 @@
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -77,19 +77,16 @@ class Shape:
             await asyncio.sleep(0)
             self.readers.append(asyncio.current_task())
 
-    def items(self) -> Iterable[Numbered] | AsyncIterable[Numbered]:
-        match self.source:
-            case "list":
-                return list(enumerate(self.numbers))
-            case "iterator":
-                return self._give()
-            case "generator":
-                return self._give_later()
-            case "iterable":
-                kind: Any = type("Rows", (), {"__aiter__": lambda _: self._give_later()})
-                return cast("AsyncIterable[Numbered]", kind())
-            case "object":
-                return Stepping(self._give())
+    def items(self) -> Any:
+        kind: Any = type("Rows", (), {"__aiter__": lambda _: self._give_later()})
+        sources: dict[str, Callable[[], Any]] = {
+            "list": lambda: list(enumerate(self.numbers)),
+            "iterator": self._give,
+            "generator": self._give_later,
+            "iterable": kind,
+            "object": lambda: Stepping(self._give()),
+        }
+        return sources[self.source]()
 
     async def call(self, item: Numbered) -> int:
         self.under_way += 1
