@@ -154,29 +154,25 @@ def test_a_token_that_cannot_be_renewed_ends_the_run_at_once(
     assert len(transport.asked) <= 1.2 * fetched
 
 
-@pytest.mark.parametrize("advice", [Advice.LOG_IN, Advice.REPEAT])
-def test_a_missing_login_is_waited_for(advice: Advice) -> None:
+@pytest.mark.parametrize(
+    ("kind", "failing"), [(errors.LoginRequiredError, 4), (errors.ConnectionFailedError, 8)]
+)
+def test_a_missing_login_is_waited_for(kind: type[errors.GatewayError], failing: int) -> None:
     """It is an outage from the first item on; an error that may pass, from the fifth one."""
-    calls: list[tuple[int, float]] = []
+    asked: list[float] = []
 
     async def call(item: int) -> int:
         await asyncio.sleep(0.1)
-        calls.append((item, virtual_time.now()))
-        if 0.35 < virtual_time.now() < 50.0:
-            error = (
-                errors.LoginRequiredError
-                if advice is Advice.LOG_IN
-                else errors.ConnectionFailedError
-            )
-            raise error("away")
+        asked.append(virtual_time.now())
+        if 0.35 < asked[-1] < 50.0:
+            raise kind("away")
         return item
 
     results = results_of(call, range(40), concurrency=4)
 
     assert [result.error for result in results] == [None] * 40
-    at_once = [moment for _, moment in calls if 0.35 < moment < 1.0]
-    assert len(at_once) == (4 if advice is Advice.LOG_IN else 8)
-    assert 0 < len([moment for _, moment in calls if 1.0 < moment < 50.0]) < 10
+    assert sum(0.35 < moment < 1.0 for moment in asked) == failing
+    assert 0 < sum(1.0 < moment < 50.0 for moment in asked) < 10
 
 
 def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
