@@ -11,15 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import (
-    Advice,
-    DeadlineExceededError,
-    GatewayError,
-    GatewaySession,
-    Outcome,
-    RetryPolicy,
-    bulk,
-)
+from gateway_sdk import Advice, GatewaySession, Outcome, RetryPolicy, bulk, errors
 from gateway_sdk._call.events import ITEMS
 from tests.bulk.runs import JOB, ask, fetch, keep_values, results_of, rows, same, session
 from tests.support import virtual_time
@@ -54,7 +46,7 @@ def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
 
     error = virtual_time.run(main()).error
 
-    assert isinstance(error, DeadlineExceededError)
+    assert isinstance(error, errors.DeadlineExceededError)
     assert (error.outcome, begun) == (Outcome.NOT_SENT, [1])
 
 
@@ -84,7 +76,7 @@ def test_what_an_item_did_before_the_deadline_is_known(
     (result,) = ask(answer, call, 1, deadline=2.0)
     error = result.error
 
-    assert isinstance(error, DeadlineExceededError)
+    assert isinstance(error, errors.DeadlineExceededError)
     assert (error.operation, error.outcome) == (calls[-1], outcome)
     assert (len(error.attempts), result.attempts) == (1, len(calls))
     assert (error.advice is Advice.CHECK) is is_once
@@ -98,7 +90,7 @@ def test_a_call_that_cancels_itself_is_a_result() -> None:
 
     first, second, third = results_of(call, range(3), ordered=True)
 
-    assert isinstance(second.error, GatewayError)
+    assert isinstance(second.error, errors.GatewayError)
     assert "cancelled from within" in str(second.error)
     assert [first.value, third.value] == [0, 2]
 
@@ -165,7 +157,9 @@ class Halt(BaseException): ...
 
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_finished_results_are_yielded_before_a_run_fails(path: Path, ordered: bool) -> None:
-    halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
+    halt, stuck = asyncio.Event(), asyncio.Event()
+    waiting: list[int] = []
+    seen: list[int] = []
 
     async def call(number: int) -> int:
         if number == 0:
@@ -177,8 +171,6 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
         if len(waiting) == 4:
             halt.set()
         return number
-
-    seen: list[int] = []
 
     async def keep_slowly() -> None:
         run = bulk.run(call, range(6), journal=path, job=JOB, ordered=ordered, concurrency=10)
@@ -197,7 +189,7 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
 
 
 @pytest.mark.parametrize(
-    ("end", "error"), [(asyncio.CancelledError(), GatewayError), (Halt(), Halt)]
+    ("end", "error"), [(asyncio.CancelledError(), errors.GatewayError), (Halt(), Halt)]
 )
 async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
     end: BaseException, error: type[BaseException]
@@ -291,12 +283,12 @@ async def test_an_item_that_has_ended_notes_nothing_more() -> None:
             for _ in range(5):
                 await gateway.country_data.list_countries()
 
-        async def item(number: int) -> asyncio.Task[None]:
+        async def item(_: int) -> asyncio.Task[None]:
             observers.extend(ITEMS.get())
             await gateway.country_data.list_countries()
             return asyncio.create_task(ask())
 
-        [task] = await done(bulk.run(item, [1]))
+        (task,) = await done(bulk.run(item, [1]))
         calls.set()
         await task
 
@@ -337,8 +329,7 @@ async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None
 async def test_a_failed_result_holds_no_frames() -> None:
     """Nor do its causes: a frame keeps all local variables, of some thousand items."""
 
-    class Large:
-        pass
+    class Large: ...
 
     kept: list[weakref.ref[Large]] = []
 
@@ -350,8 +341,7 @@ async def test_a_failed_result_holds_no_frames() -> None:
         except ValueError as cause:
             raise LookupError from cause
 
-    async with aclosing(bulk.run(item, range(20))) as run:
-        results = [result async for result in run]
+    results = [result async for result in bulk.run(item, range(20))]
     gc.collect()
 
     assert {type(result.error) for result in results} == {LookupError}
@@ -371,7 +361,7 @@ async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:
     assert (await anext(run)).value == 0
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(anext(run), 0.01)
-    with pytest.raises(GatewayError, match="ended by a cancellation"):
+    with pytest.raises(errors.GatewayError, match="ended by a cancellation"):
         await anext(run)
     await run.aclose()
 
@@ -379,17 +369,10 @@ async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:
 async def test_calls_in_another_thread_tell_the_controller_nothing() -> None:
     """Its times are those of the run's event loop; the attempts are counted all the same."""
 
-    def ask(number: int) -> int:
-        async def call() -> None:
-            async with session(lambda _: httpx.Response(200, json=[])) as gateway:
-                await gateway.country_data.list_countries()
+    async def ask() -> None:
+        async with session(lambda _: httpx.Response(200, json=[])) as gateway:
+            await gateway.country_data.list_countries()
 
-        asyncio.run(call())
-        return number
+    run = bulk.run(lambda _: asyncio.to_thread(asyncio.run, ask()), range(8))
 
-    async def item(number: int) -> int:
-        return await asyncio.to_thread(ask, number)
-
-    results = [result async for result in bulk.run(item, range(8))]
-
-    assert [result.attempts for result in results] == [1] * 8
+    assert [result.attempts async for result in run] == [1] * 8

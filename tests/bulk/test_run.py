@@ -14,16 +14,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import (
-    DeadlineExceededError,
-    GatewayError,
-    InvalidArgumentError,
-    NotFoundError,
-    Observer,
-    Outcome,
-    RunInfo,
-    bulk,
-)
+from gateway_sdk import Observer, Outcome, RunInfo, bulk, errors
 from tests.bulk.runs import Memory, keep_values, same
 from tests.support import virtual_time
 
@@ -33,7 +24,7 @@ Numbered = tuple[int, int]
 SECONDS = [1, 2, 3, 40, 1, 1]
 """What the call of each number takes; 4 and 5 fail."""
 
-ERRORS: dict[int, Exception] = {4: ZeroDivisionError(), 5: NotFoundError("4", status=404)}
+ERRORS: dict[int, Exception] = {4: ZeroDivisionError(), 5: errors.NotFoundError("4", status=404)}
 
 
 @dataclass
@@ -190,7 +181,7 @@ def test_each_item_has_one_result(shape: Shape) -> None:
         assert shape.most == min(shape.concurrency, count)
     items, ended = [result.item for result in shape.results], list(map(key, shape.ended))
     is_cut = shape.deadline is not None and shape.source != "list"
-    late = sum(isinstance(result.error, DeadlineExceededError) for result in shape.results)
+    late = sum(isinstance(result.error, errors.DeadlineExceededError) for result in shape.results)
     if not shape.is_left and not is_cut:
         assert len(items) == count
         assert shape.has_failed is (shape.fails and shape.source != "list")
@@ -205,10 +196,10 @@ def test_each_item_has_one_result(shape: Shape) -> None:
         if key(result.item) in ended:
             error = ERRORS.get(result.item[1])
             assert result.error is error or (error and result.from_journal)
-            with pytest.raises((type(error), GatewayError)) if error else nullcontext():
+            with pytest.raises((type(error), errors.GatewayError)) if error else nullcontext():
                 assert result.value == 10 * result.item[1]
         else:
-            assert isinstance(result.error, DeadlineExceededError)
+            assert isinstance(result.error, errors.DeadlineExceededError)
             is_unsent = "nothing was sent" in str(result.error)
             assert f"{shape.deadline} s" in str(result.error)
             assert result.error.outcome is (Outcome.NOT_SENT if is_unsent else Outcome.UNKNOWN)
@@ -242,6 +233,12 @@ async def test_an_error_thrown_into_a_run_ends_it() -> None:
 
     assert [result async for result in results] == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_result_has_the_seconds_of_its_call() -> None:
+    (result,) = [result async for result in bulk.run(lambda _: asyncio.sleep(0.05), [1])]
+
+    assert 0.03 < result.elapsed < 30
 
 
 async def test_slots_do_not_wait_for_the_consumer() -> None:
@@ -292,7 +289,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "named"), WRONG)
 def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=named):
+    with pytest.raises(errors.InvalidArgumentError, match=named):
         bulk.run(**{"call": double, "items": [1], **arguments})
 
 
@@ -302,7 +299,7 @@ def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: s
 async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
     seen: list[object] = []
 
-    with pytest.raises(InvalidArgumentError, match=why) as caught:
+    with pytest.raises(errors.InvalidArgumentError, match=why) as caught:
         await keep_values(bulk.run(same, ["first", item, "last"], key=lambda item: item), seen)
 
     assert seen == ["first"]

@@ -15,17 +15,7 @@ import httpx
 import pytest
 import respx
 
-from gateway_sdk import (
-    Advice,
-    GatewayError,
-    GatewaySession,
-    JournalError,
-    Outcome,
-    RateLimit,
-    RetryPolicy,
-    SessionStateError,
-    bulk,
-)
+from gateway_sdk import Advice, GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
 from tests.bulk.runs import JOB, fetch, refused, rows, session
 from tests.support.scripted import Step, scripted
 
@@ -161,17 +151,17 @@ async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
 async def test_nothing_is_sent_if_the_disk_fails(
     path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request]
 ) -> None:
-    seen: list[JournalError] = []
+    seen: list[errors.JournalError] = []
     disk.before = Mock(side_effect=sqlite3.OperationalError("disk I/O error"))
 
     async def create(name: str) -> Any:
         try:
             return await creating(gateway)(name)
-        except JournalError as error:
+        except errors.JournalError as error:
             seen.append(error)
             raise
 
-    with pytest.raises(JournalError, match="disk I/O error") as caught:
+    with pytest.raises(errors.JournalError, match="disk I/O error") as caught:
         await fetch(path, ["Ada", "Bob"], create)
 
     assert sent == []
@@ -252,7 +242,7 @@ async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
     await asyncio.wait([first])
     if end == "deadline":
         error = first.result().error
-        assert isinstance(error, GatewayError)
+        assert isinstance(error, errors.GatewayError)
         assert error.outcome is Outcome.NOT_SENT
     await run.aclose()
 
@@ -337,7 +327,7 @@ async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) ->
         await asyncio.gather(*going_on)
 
     error = again["Ada"].error
-    assert isinstance(error, GatewayError)
+    assert isinstance(error, errors.GatewayError)
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
 
 
@@ -375,6 +365,6 @@ async def test_a_call_in_another_event_loop_is_not_sent(path: Path) -> None:
 
     error = (await fetch(path, ["Ada"], call))["Ada"].error
 
-    assert isinstance(error, SessionStateError)
+    assert isinstance(error, errors.SessionStateError)
     assert "in the event loop of the run" in str(error)
     assert error.outcome is Outcome.NOT_SENT

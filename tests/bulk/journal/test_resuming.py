@@ -14,17 +14,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from gateway_sdk import (
-    Advice,
-    GatewayError,
-    GatewaySession,
-    InvalidArgumentError,
-    JournalError,
-    NotFoundError,
-    Outcome,
-    bulk,
-    errors,
-)
+from gateway_sdk import Advice, GatewaySession, Outcome, bulk, errors
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
 from tests.bulk.runs import JOB, content, fetch, has_mode, refused, rows, same, session
@@ -69,7 +59,7 @@ async def create_something(gateway: GatewaySession) -> object:
     return object()
 
 
-class OwnError(GatewayError):
+class OwnError(errors.GatewayError):
     """Only the messages of the classes of this package are known to hold no personal data."""
 
 
@@ -101,11 +91,11 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("failed", 0, "ZeroDivisionError", None, None, "repeat")),
     "invalid": (lambda gateway: gateway.customer.create_customer({"customerNam": "x"}), [CREATED],
         ("failed", 0, "InvalidArgumentError", "NOT_SENT", None, "fix")),
-    "no message": (raising(GatewayError()), [],
+    "no message": (raising(errors.GatewayError()), [],
         ("failed", 0, "GatewayError", "NOT_SENT", None, "fix")),
     "of the user": (raising(OwnError("canary")), [],
         ("failed", 0, "NotFoundError", "NOT_SENT", None, "fix")),
-    "half of a surrogate pair": (raising(NotFoundError("no \ud800", status=404)), [],
+    "half of a surrogate pair": (raising(errors.NotFoundError("no \ud800", status=404)), [],
         ("failed", 0, "NotFoundError", "NOT_SENT", 404, "fix")),
 }  # fmt: skip
 
@@ -133,11 +123,11 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     if error is None:
         assert stored.value == first.value == row["value"]
     else:
-        assert isinstance(kept, GatewayError)
+        assert isinstance(kept, errors.GatewayError)
         assert (kept.outcome.name, kept.advice.value) == (row["outcome"] or "UNKNOWN", expected[-1])
         assert getattr(kept, "status", None) == expected[4]
-        assert type(kept) is getattr(errors, row["error"], GatewayError)
-        assert not isinstance(error, JournalError) or error.outcome is kept.outcome
+        assert type(kept) is getattr(errors, row["error"], errors.GatewayError)
+        assert not isinstance(error, errors.JournalError) or error.outcome is kept.outcome
         is_ours = type(error).__module__ == errors.__name__ and error.args
         text = str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None
         assert row["message"] == text
@@ -167,7 +157,7 @@ async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(pat
     results = await fetch(copied, ["Ada"], refused, retry_failed=True)
 
     error = results["Ada"].error
-    assert isinstance(error, GatewayError)
+    assert isinstance(error, errors.GatewayError)
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
     assert "an earlier run ended" in str(error)
     assert [row["state"] for row in rows(copied)] == ["unknown"]
@@ -293,7 +283,7 @@ async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -
     results = await fetch(path, ["odd", "plain"], call)
 
     error = results["odd"].error
-    assert isinstance(error, JournalError)
+    assert isinstance(error, errors.JournalError)
     assert "give dump=" in str(error)
     assert results["plain"].value == "plain"
     assert [line["error"] for line in rows(path)] == ["JournalError", None]
@@ -301,7 +291,7 @@ async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -
 
 
 async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="give key="):
+    with pytest.raises(errors.InvalidArgumentError, match="give key="):
         await fetch(path, [object()], refused)
     await fetch(path, [object()], lambda _: asyncio.sleep(0, "done"), key=lambda _: "one")
 
