@@ -20,9 +20,6 @@ from gateway_sdk.bulk._statistics import Slot
 from tests.bulk.runs import Memory, ask, list_countries, results_of, same
 from tests.support import virtual_time
 
-REFUSED = 0.02
-"""The share of calls that may be refused."""
-
 
 class Limited(httpx.AsyncBaseTransport):
     """Serves a number of requests at once, and replies 429 to the others."""
@@ -73,7 +70,7 @@ def test_a_real_session_reports_what_its_retries_hide() -> None:
     assert not [result.error for result in results if result.error]
     statuses = [status for _, status in gateway.log]
     assert 429 in statuses
-    assert statuses[-600:].count(429) <= 600 * REFUSED
+    assert statuses[-600:].count(429) <= 12
 
 
 def test_a_stop_of_all_calls_is_over_when_it_ends() -> None:

@@ -18,17 +18,9 @@ from gateway_sdk import InvalidArgumentError
 from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
 
-
-class Side(Enum):
-    BUY = 1
-
-
-class Level(IntEnum):
-    LOW = 1
-
-
-class Word(StrEnum):
-    EUR = "EUR"
+Side = Enum("Side", ["BUY"])
+Level = IntEnum("Level", ["LOW"])
+Word = StrEnum("Word", {"EUR": "EUR"})
 
 
 class Cancel(NamedTuple):

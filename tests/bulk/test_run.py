@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, strategies as st
-from pydantic import SecretStr
 
 from gateway_sdk import Observer, Outcome, RunInfo, bulk, errors
 from tests.bulk.runs import Memory, keep_values, same
@@ -293,18 +292,13 @@ def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: s
         bulk.run(**{"call": double, "items": [1], **arguments})
 
 
-@pytest.mark.parametrize(
-    ("item", "why"), [(object(), "no JSON value"), (SecretStr("one"), "a secret")]
-)
-async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
+async def test_an_invalid_key_ends_the_run() -> None:
     seen: list[object] = []
 
-    with pytest.raises(errors.InvalidArgumentError, match=why) as caught:
-        await keep_values(bulk.run(same, ["first", item, "last"], key=lambda item: item), seen)
+    with pytest.raises(errors.InvalidArgumentError, match=r"no JSON value.*give key="):
+        await keep_values(bulk.run(same, ["first", object(), 3], key=lambda item: item), seen)
 
     assert seen == ["first"]
-    assert "give key=" in str(caught.value)
-    assert "one" not in str(caught.value).split()
 
 
 async def test_known_results_let_other_tasks_run() -> None:
