@@ -121,6 +121,24 @@ class Answering(httpx.AsyncBaseTransport):
         return self.answer(request)
 
 
+def created(_: httpx.Request) -> httpx.Response:
+    return httpx.Response(200, json={"customerId": "c-1"})
+
+
+class Stuck(httpx.AsyncBaseTransport):
+    """Sends nothing of a request, or all of it, and replies when it may."""
+
+    def __init__(self, *, sends: bool = True) -> None:
+        self.sends = sends
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.extensions["gateway_sdk.transmission"].sent = self.sends
+        self.asked.set()
+        await self.may_answer.wait()
+        return created(request)
+
+
 class Memory:
     """A ledger that keeps entries in a dictionary, as slowly as its gate opens."""
 

@@ -16,12 +16,8 @@ import pytest
 import respx
 
 from gateway_sdk import Advice, GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
-from tests.bulk.runs import JOB, fetch, refused, rows, session
+from tests.bulk.runs import JOB, Stuck, created, fetch, refused, rows, session
 from tests.support.scripted import Step, scripted
-
-
-def created(_: httpx.Request) -> httpx.Response:
-    return httpx.Response(200, json={"customerId": "c-1"})
 
 
 def creating(gateway: GatewaySession) -> Callable[[str], Any]:
@@ -29,16 +25,6 @@ def creating(gateway: GatewaySession) -> Callable[[str], Any]:
         return await gateway.customer.create_customer({"customerName": name})
 
     return create
-
-
-class Slow(httpx.AsyncBaseTransport):
-    def __init__(self) -> None:
-        self.sent, self.may_answer = asyncio.Event(), asyncio.Event()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.sent.set()
-        await self.may_answer.wait()
-        return created(request)
 
 
 class Disk:
@@ -289,19 +275,19 @@ async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
 
 async def test_an_equal_item_waits_for_the_call_in_flight(path: Path) -> None:
     """The row that says `begun` is of this run, so the result is still to come."""
-    slow = Slow()
+    stuck = Stuck()
 
     async def call(name: str) -> Any:
         if name == "Ada":
             return await creating(gateway)(name)
-        await slow.sent.wait()
+        await stuck.asked.wait()
         return name
 
     def items() -> Iterator[str]:
         yield from ("Ada", "Bob", "Ada")
-        slow.may_answer.set()
+        stuck.may_answer.set()
 
-    async with session(slow) as gateway:
+    async with session(stuck) as gateway:
         run = bulk.run(call, items(), journal=path, job=JOB, concurrency=2)
         results = [result async for result in run]
 
@@ -312,18 +298,18 @@ async def test_an_equal_item_waits_for_the_call_in_flight(path: Path) -> None:
 
 
 async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) -> None:
-    slow = Slow()
+    stuck = Stuck()
     going_on: list[asyncio.Task[Any]] = []
 
     async def call(name: str) -> None:
         going_on.append(asyncio.create_task(creating(gateway)(name)))
-        await slow.sent.wait()
+        await stuck.asked.wait()
         raise KeyError(name)
 
-    async with session(slow) as gateway:
+    async with session(stuck) as gateway:
         await fetch(path, ["Ada"], call)
         again = await fetch(path, ["Ada"], refused, retry_failed=True)
-        slow.may_answer.set()
+        stuck.may_answer.set()
         await asyncio.gather(*going_on)
 
     error = again["Ada"].error

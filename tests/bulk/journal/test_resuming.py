@@ -17,7 +17,18 @@ from pydantic import SecretStr
 from gateway_sdk import Advice, GatewaySession, Outcome, bulk, errors
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
-from tests.bulk.runs import JOB, content, fetch, has_mode, refused, rows, same, session
+from tests.bulk.runs import (
+    JOB,
+    Stuck,
+    content,
+    created,
+    fetch,
+    has_mode,
+    refused,
+    rows,
+    same,
+    session,
+)
 from tests.interface_table import COUNTRY
 from tests.support.scripted import Step, scripted
 
@@ -28,8 +39,6 @@ COLUMNS = {
 
 
 Call = Callable[[GatewaySession], Awaitable[Any]]
-
-CREATED: Step = httpx.Response(200, json={"customerId": "c-1"})
 
 
 def create(gateway: GatewaySession) -> Awaitable[Any]:
@@ -68,7 +77,7 @@ OwnError.__name__ = "NotFoundError"  # of that name too
 FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
     # The call, the replies, and of the row: state, once, error, outcome, status, advice.
     "read": (read, [httpx.Response(200, json=[])], ("done", 0, None, None, None, None)),
-    "created": (create, [CREATED], ("done", 1, None, None, None, None)),
+    "created": (create, [created], ("done", 1, None, None, None, None)),
     "lost": (read, [httpx.ReadError("cut")],
         ("failed", 0, "ReplyLostError", "UNKNOWN", None, "repeat")),
     "server error": (read, [httpx.Response(500)],
@@ -81,15 +90,15 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("unknown", 1, "ReplyLostError", "UNKNOWN", None, "check")),
     "write refused": (create, [httpx.Response(403)],
         ("failed", 1, "ForbiddenError", "REFUSED", 403, "fix")),
-    "written, then not found": (create_and_read, [CREATED, httpx.Response(404)],
+    "written, then not found": (create_and_read, [created, httpx.Response(404)],
         ("failed", 1, "NotFoundError", "APPLIED", 404, "check")),
-    "written, then a bug": (raising(KeyError("canary"), first=create), [CREATED],
+    "written, then a bug": (raising(KeyError("canary"), first=create), [created],
         ("failed", 1, "KeyError", "APPLIED", None, "check")),
-    "written, then no JSON": (create_something, [CREATED],
+    "written, then no JSON": (create_something, [created],
         ("failed", 1, "JournalError", "APPLIED", None, "check")),
     "bug": (raising(ZeroDivisionError("canary")), [],
         ("failed", 0, "ZeroDivisionError", None, None, "repeat")),
-    "invalid": (lambda gateway: gateway.customer.create_customer({"customerNam": "x"}), [CREATED],
+    "invalid": (lambda gateway: gateway.customer.create_customer({"customerNam": "x"}), [created],
         ("failed", 0, "InvalidArgumentError", "NOT_SENT", None, "fix")),
     "no message": (raising(errors.GatewayError()), [],
         ("failed", 0, "GatewayError", "NOT_SENT", None, "fix")),
@@ -146,10 +155,10 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
 async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(path: Path) -> None:
     copied = path.with_name("copy.db")
 
-    def answer(_: httpx.Request) -> httpx.Response:
+    def answer(request: httpx.Request) -> httpx.Response:
         for end in ("", "-wal"):  # its content in the middle of the call
             shutil.copy(f"{path}{end}", f"{copied}{end}")
-        return httpx.Response(200, json={"customerId": "c-1"})
+        return created(request)
 
     async with session(answer) as gateway:
         await fetch(path, ["Ada"], lambda _: create(gateway))
@@ -165,18 +174,6 @@ async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(pat
 
 DEADLINE = 3600.0
 """Seconds; the test makes it pass."""
-
-
-class Stuck(httpx.AsyncBaseTransport):
-    def __init__(self, *, sends: bool) -> None:
-        self.sends = sends
-        self.asked = asyncio.Event()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        request.extensions["gateway_sdk.transmission"].sent = self.sends
-        self.asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
 
 
 @pytest.mark.parametrize("make", [create, read])
