@@ -1,7 +1,4 @@
-"""The number of calls at once that the gateway takes is found, kept, and found again.
-
-In virtual time, and in the simulation of the benchmark: what is asked is what the tuning comes to.
-"""
+"""The number of calls at once that the gateway takes is found, kept, and found again."""
 
 import asyncio
 import itertools
