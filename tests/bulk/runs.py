@@ -1,7 +1,9 @@
 """Runs in virtual time and with journals, what they ask, and the rows of the journals."""
 
 import asyncio
+import os
 import sqlite3
+import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -11,7 +13,7 @@ from typing import Any
 import httpx
 from pydantic_core import from_json
 
-from gateway_sdk import GatewaySession, RetryPolicy, bulk
+from gateway_sdk import GatewaySession, RetryPolicy, Token, bulk
 from tests.support import virtual_time
 
 if sys.platform != "win32":
@@ -38,6 +40,10 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def content(path: Path) -> bytes:
     return path.read_bytes()
+
+
+def has_mode(path: Path, mode: int) -> bool:
+    return os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def _reading(path: Path) -> closing[sqlite3.Connection]:
@@ -69,20 +75,26 @@ def results_of(
     return virtual_time.run(main())
 
 
+def session(transport: Any, base_url: str = "http://localhost", **options: Any) -> GatewaySession:
+    """Make a session on a transport, or on a function that answers its requests."""
+    transport = httpx.MockTransport(transport) if callable(transport) else transport
+    given = {"access_token": "-", "tenant_id": "acme", "retry": None, **options}
+    return GatewaySession(base_url, transport=transport, **given)
+
+
 def ask(
-    transport: httpx.AsyncBaseTransport,
+    transport: Any,
     call: Callable[[GatewaySession, int], Any],
     items: int,
     *,
     retry: RetryPolicy | None = None,
+    token: str | Token | None = None,
     **options: Any,
 ) -> list[bulk.BulkResult[int, Any]]:
     """Run over this number of items with a session, in virtual time."""
 
     async def main() -> list[bulk.BulkResult[int, Any]]:
-        async with GatewaySession(
-            "http://localhost", access_token="-", tenant_id="acme", transport=transport, retry=retry
-        ) as gateway:
+        async with session(transport, retry=retry, access_token=token or "-") as gateway:
             run = bulk.run(lambda item: call(gateway, item), range(items), **options)
             return [result async for result in run]
 
@@ -109,6 +121,24 @@ class Answering(httpx.AsyncBaseTransport):
         return self.answer(request)
 
 
+def created(_: httpx.Request) -> httpx.Response:
+    return httpx.Response(200, json={"customerId": "c-1"})
+
+
+class Stuck(httpx.AsyncBaseTransport):
+    """Sends nothing of a request, or all of it, and replies when it may."""
+
+    def __init__(self, *, sends: bool = True) -> None:
+        self.sends = sends
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.extensions["gateway_sdk.transmission"].sent = self.sends
+        self.asked.set()
+        await self.may_answer.wait()
+        return created(request)
+
+
 class Memory:
     """A ledger that keeps entries in a dictionary, as slowly as its gate opens."""
 
@@ -117,14 +147,11 @@ class Memory:
         self.gate = asyncio.Event()
         self.gate.set()
         self.at_gate = asyncio.Event()
-        self.error: Exception | None = None
         self.is_open = False
 
     async def _pass(self) -> None:
         self.at_gate.set()
         await self.gate.wait()
-        if self.error is not None:
-            raise self.error
 
     async def open(self) -> None:
         self.is_open = True

@@ -3,69 +3,50 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from gateway_sdk import (
-    Advice,
-    DeadlineExceededError,
-    GatewayError,
-    GatewaySession,
-    Outcome,
-    RetryPolicy,
-    bulk,
-)
+from gateway_sdk import Advice, GatewaySession, Outcome, RetryPolicy, bulk, errors
 from gateway_sdk._call.events import ITEMS
-from tests.bulk.runs import JOB, fetch, keep_values, rows, same
+from tests.bulk.runs import JOB, ask, fetch, keep_values, results_of, rows, same, session
 from tests.support import virtual_time
 from tests.support.calls import CALLS
-from tests.support.scripted import scripted
 
 
 def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
-    """The run does not wait for an item that may never come."""
-
     async def items() -> AsyncIterator[int]:
         yield 1
         await asyncio.Event().wait()
 
-    async def call(number: int) -> int:
-        await asyncio.sleep(1)
-        return number
+    (result,) = results_of(lambda number: asyncio.sleep(1, number), items(), deadline=3.0)
 
-    async def main() -> tuple[list[int], float]:
-        run = bulk.run(call, items(), deadline=3.0)
-        return [result.value async for result in run], virtual_time.now()
-
-    assert virtual_time.run(main()) == ([1], 3.0)
+    assert result.value == 1
 
 
 def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
     """If the deadline passes when a call is about to begin, nothing was sent."""
+    begun: list[int] = []
 
-    async def call(number: int) -> int:
-        assert number == 1
-        return number
+    async def call(number: int) -> None:
+        begun.append(number)
 
     async def main() -> Any:
-        run = bulk.run(call, [1, 2], deadline=5.0, concurrency=1)
-        await anext(run)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, virtual_time.VirtualTimeLoop)
-        loop.now += 5.0  # the timer runs directly after the task that begins the call
-        result = await asyncio.ensure_future(anext(run))
-        await run.aclose()
-        return result
+        async with aclosing(bulk.run(call, [1, 2], deadline=5.0, concurrency=1)) as run:
+            await anext(run)
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, virtual_time.VirtualTimeLoop)
+            loop.now += 5.0  # the timer runs directly after the task that begins the call
+            return await asyncio.ensure_future(anext(run))
 
-    result = virtual_time.run(main())
+    error = virtual_time.run(main()).error
 
-    assert isinstance(result.error, DeadlineExceededError)
-    assert result.error.outcome is Outcome.NOT_SENT
+    assert isinstance(error, errors.DeadlineExceededError)
+    assert (error.outcome, begun) == (Outcome.NOT_SENT, [1])
 
 
 @pytest.mark.parametrize(
@@ -80,74 +61,57 @@ def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
 def test_what_an_item_did_before_the_deadline_is_known(
     calls: list[str], outcome: Outcome, is_once: bool
 ) -> None:
-    """The error has the operation that was ended, the attempts, and the outcome of the item."""
-    replies = [httpx.Response(200, json={}) for _ in calls[1:]]
+    left = iter(calls[1:])
 
     async def answer(_: httpx.Request) -> httpx.Response:
-        if not replies:
+        if next(left, None) is None:
             await asyncio.Event().wait()
-        return replies.pop()
+        return httpx.Response(200, json={})
 
-    async def main() -> bulk.BulkResult[int, Any]:
-        transport = httpx.MockTransport(answer)
-        gateway = GatewaySession(
-            "http://localhost", access_token="-", tenant_id="acme", transport=transport
-        )
+    async def call(gateway: GatewaySession, _: int) -> None:
+        for name in calls:
+            await CALLS[name](gateway)
 
-        async def call(_: int) -> None:
-            for name in calls:
-                await CALLS[name](gateway)
-
-        async with gateway:
-            return await anext(bulk.run(call, [1], deadline=2.0))
-
-    result = virtual_time.run(main())
+    (result,) = ask(answer, call, 1, deadline=2.0)
     error = result.error
 
-    assert isinstance(error, DeadlineExceededError)
+    assert isinstance(error, errors.DeadlineExceededError)
     assert (error.operation, error.outcome) == (calls[-1], outcome)
     assert (len(error.attempts), result.attempts) == (1, len(calls))
     assert (error.advice is Advice.CHECK) is is_once
 
 
-async def test_a_call_that_cancels_itself_is_a_result() -> None:
+def test_a_call_that_cancels_itself_is_a_result() -> None:
     async def call(number: int) -> int:
         if number == 1:
             raise asyncio.CancelledError
         return number
 
-    results = {result.item: result async for result in bulk.run(call, range(3))}
+    first, second, third = results_of(call, range(3), ordered=True)
 
-    assert isinstance(results[1].error, GatewayError)
-    assert "cancelled from within" in str(results[1].error)
-    assert [results[0].value, results[2].value] == [0, 2]
+    assert isinstance(second.error, errors.GatewayError)
+    assert "cancelled from within" in str(second.error)
+    assert [first.value, third.value] == [0, 2]
 
 
-async def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> None:
-    """Its value is its result, even after the deadline."""
-
+def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> None:
     async def call(number: int) -> int:
-        try:
+        with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return number
-        raise AssertionError
+        return number
 
-    results = [result.value async for result in bulk.run(call, [5], deadline=0.001)]
+    (result,) = results_of(call, [5], deadline=1.0)
 
-    assert results == [5]
+    assert result.value == 5
 
 
-async def test_an_error_from_elsewhere_has_its_own_attempts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    gateway, _, _ = scripted(monkeypatch, httpx.Response(500), retry=RetryPolicy(attempts=2))
-    async with gateway:
+async def test_an_error_from_elsewhere_has_its_own_attempts() -> None:
+    async with session(lambda _: httpx.Response(500)) as gateway:
         kept = asyncio.create_task(gateway.country_data.list_countries())
         await asyncio.wait([kept])
 
     (result,) = [result async for result in bulk.run(lambda _: kept, [1])]
-    assert result.attempts == 2
+    assert result.attempts == 1
 
 
 @pytest.mark.parametrize("how", ["close", "cancel"])
@@ -164,13 +128,13 @@ async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None
         if number == 2:
             await asyncio.Event().wait()
 
-    async def consume(leave: Callable[[], bool]) -> None:
+    async def consume() -> None:
         async with aclosing(bulk.run(call, items())) as results:
             async for _ in results:
-                if leave():
+                if how == "close":
                     return
 
-    task = asyncio.create_task(consume(lambda: how == "close"))
+    task = asyncio.create_task(consume())
     if how == "cancel":
         await blocked.wait()
         task.cancel()
@@ -180,13 +144,18 @@ async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-class Halt(BaseException):
-    """An exception that a job function raises to end everything."""
+async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
+    return [result.value async for result in results]
+
+
+class Halt(BaseException): ...
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_finished_results_are_yielded_before_a_run_fails(path: Path, ordered: bool) -> None:
-    halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
+    halt, stuck = asyncio.Event(), asyncio.Event()
+    waiting: list[int] = []
+    seen: list[int] = []
 
     async def call(number: int) -> int:
         if number == 0:
@@ -199,10 +168,8 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
             halt.set()
         return number
 
-    seen: list[int] = []
-
-    async def consume() -> None:
-        run = bulk.run(call, range(6), journal=path, job="test", ordered=ordered, concurrency=10)
+    async def keep_slowly() -> None:
+        run = bulk.run(call, range(6), journal=path, job=JOB, ordered=ordered, concurrency=10)
         async for result in run:
             await halt.wait()
             for _ in range(10):  # turns of the loop, in which the run fails
@@ -210,30 +177,24 @@ async def test_finished_results_are_yielded_before_a_run_fails(path: Path, order
             seen.append(result.value)
 
     with pytest.raises(Halt):
-        await consume()
+        await keep_slowly()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert sorted(seen) == [2, 3, 4, 5]
     assert sorted(line["item"] for line in rows(path)) == [2, 3, 4, 5]
 
 
-def cancelled() -> None:
-    raise asyncio.CancelledError
-
-
-def halted() -> None:
-    raise Halt
-
-
-@pytest.mark.parametrize(("end", "error"), [(cancelled, GatewayError), (halted, Halt)])
+@pytest.mark.parametrize(
+    ("end", "error"), [(asyncio.CancelledError(), errors.GatewayError), (Halt(), Halt)]
+)
 async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
-    end: Callable[[], None], error: type[BaseException]
+    end: BaseException, error: type[BaseException]
 ) -> None:
     """Also if what it waits for was cancelled by others: the run must not look complete."""
 
     async def items() -> AsyncIterator[int]:
         yield 1
-        end()
+        raise end
 
     seen: list[int] = []
 
@@ -246,8 +207,6 @@ async def test_an_asynchronous_iterable_that_breaks_off_is_an_error(
 
 @pytest.mark.parametrize("name", ["dump", "load"])
 async def test_an_exit_of_dump_or_load_ends_the_run(path: Path, name: str) -> None:
-    """As one of the call does."""
-
     def leave(_: object) -> Any:
         raise Halt
 
@@ -256,7 +215,6 @@ async def test_an_exit_of_dump_or_load_ends_the_run(path: Path, name: str) -> No
 
 
 async def test_no_call_begins_in_a_run_that_fails() -> None:
-    """Neither the next item is begun, nor one that equals the failed one."""
     begun: list[int] = []
 
     async def call(number: int) -> int:
@@ -267,25 +225,12 @@ async def test_no_call_begins_in_a_run_that_fails() -> None:
         return number
 
     with pytest.raises(Halt):
-        async for _ in bulk.run(
-            call, [0, 0, 1, 2], key=lambda item: item, ordered=True, concurrency=1
-        ):
-            pass
+        await done(bulk.run(call, [0, 0, 1, 2], key=str, ordered=True, concurrency=1))
 
     assert begun == [0]
 
 
 ITEMS_OF_A_RUN = range(40)
-
-
-def gateway_that(answer: Any, **options: Any) -> GatewaySession:
-    transport = httpx.MockTransport(answer)
-    given = {"retry": None, **options}
-    return GatewaySession("https://g.test", access_token="t", transport=transport, **given)
-
-
-async def done(results: AsyncIterator[bulk.BulkResult[Any, Any]]) -> list[Any]:
-    return [result.value async for result in results]
 
 
 @pytest.mark.parametrize("concurrency", [4, "adaptive"])
@@ -294,15 +239,16 @@ async def test_a_task_that_outlives_its_item_works_on(
     path: Path, journal: bool, concurrency: Any
 ) -> None:
     """Its ONCE call is sent, is none of the item's, and destroys no result of any run."""
-    left: list[asyncio.Task[None]] = []
+    left: list[asyncio.Task[Any]] = []
     sent: list[httpx.Request] = []
     item_is_over = asyncio.Event()
+    options: dict[str, Any] = {"journal": path, "job": JOB} if journal else {}
 
-    async def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx.Request) -> httpx.Response:
         sent.append(request)
         return httpx.Response(202)
 
-    async with gateway_that(answer) as gateway:
+    async with session(answer) as gateway:
 
         async def later() -> None:
             await item_is_over.wait()
@@ -312,82 +258,54 @@ async def test_a_task_that_outlives_its_item_works_on(
             left.append(asyncio.create_task(later()))
             return number
 
-        given = {"concurrency": concurrency, **({"journal": path, "job": JOB} if journal else {})}
-        first = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
-        item_is_over.set()
-        await asyncio.gather(*left)
-        again = await done(bulk.run(item, ITEMS_OF_A_RUN, **given))
-        await asyncio.gather(*left)
+        for _ in range(2):
+            run = bulk.run(item, ITEMS_OF_A_RUN, concurrency=concurrency, **options)
+            assert sorted(await done(run)) == [*ITEMS_OF_A_RUN]
+            item_is_over.set()
+            await asyncio.gather(*left)
 
-    assert sorted(first) == sorted(again) == list(ITEMS_OF_A_RUN)
     assert len(sent) == len(left) == (40 if journal else 80)
-
-
-async def test_a_worker_that_an_item_started_may_write_after_the_run(path: Path) -> None:
-    """It was started in the context of an item, whose journal is closed by now."""
-    queue: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
-    workers: list[asyncio.Task[None]] = []
-
-    async with gateway_that(lambda _: httpx.Response(200, json={"id": 1})) as gateway:
-
-        async def work() -> None:
-            while True:
-                (await queue.get()).set_result(await gateway.aml.upload_document(b"x"))
-
-        async def item(number: int) -> int:
-            workers[:] = workers or [asyncio.create_task(work())]
-            return number
-
-        await fetch(path, [1], item)
-        answer = asyncio.get_running_loop().create_future()
-        queue.put_nowait(answer)
-        assert await answer == {"id": 1}
-        workers[0].cancel()
 
 
 async def test_an_item_that_has_ended_notes_nothing_more() -> None:
     """Else the calls of a task that it left behind would be kept for as long as that task runs."""
-    [observer] = [None]
+    observers: list[Any] = []
     calls = asyncio.Event()
 
-    async with gateway_that(lambda _: httpx.Response(200, json=[])) as gateway:
+    async with session(lambda _: httpx.Response(200, json=[])) as gateway:
 
         async def ask() -> None:
             await calls.wait()
             for _ in range(5):
                 await gateway.country_data.list_countries()
 
-        async def item(number: int) -> asyncio.Task[None]:
-            nonlocal observer
-            [observer] = ITEMS.get()
+        async def item(_: int) -> asyncio.Task[None]:
+            observers.extend(ITEMS.get())
             await gateway.country_data.list_countries()
             return asyncio.create_task(ask())
 
-        [task] = await done(bulk.run(item, [1]))
+        (task,) = await done(bulk.run(item, [1]))
         calls.set()
         await task
 
-    noted: Any = observer
+    (noted,) = observers
     assert noted.attempts == len(noted._calls) == 1
 
 
 async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None:
     """The adaptive run waited for its retry without end."""
-    waiting = asyncio.Event()
     left: list[asyncio.Task[Any]] = []
-    policy = RetryPolicy(backoff=100.0, jitter=0.0, backoff_max=100.0)
 
     async def busy(request: httpx.Request) -> httpx.Response:
         for _ in range(5):  # some of the items are over then
             await asyncio.sleep(0)
         return httpx.Response(503)
 
-    gateway = gateway_that(busy, retry=policy)
-
     async def sleep(_: float) -> None:
-        await waiting.wait()
+        await asyncio.Event().wait()
 
-    gateway._caller.shared.sleep = sleep
+    retry = RetryPolicy(backoff=100.0, jitter=0.0, backoff_max=100.0)
+    gateway = session(busy, retry=retry, sleep=sleep)
 
     async def item(number: int) -> int:
         left.append(asyncio.create_task(gateway.country_data.list_countries()))
@@ -407,8 +325,7 @@ async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None
 async def test_a_failed_result_holds_no_frames() -> None:
     """Nor do its causes: a frame keeps all local variables, of some thousand items."""
 
-    class Large:
-        pass
+    class Large: ...
 
     kept: list[weakref.ref[Large]] = []
 
@@ -420,8 +337,7 @@ async def test_a_failed_result_holds_no_frames() -> None:
         except ValueError as cause:
             raise LookupError from cause
 
-    async with aclosing(bulk.run(item, range(20))) as run:
-        results = [result async for result in run]
+    results = [result async for result in bulk.run(item, range(20))]
     gc.collect()
 
     assert {type(result.error) for result in results} == {LookupError}
@@ -441,7 +357,7 @@ async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:
     assert (await anext(run)).value == 0
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(anext(run), 0.01)
-    with pytest.raises(GatewayError, match="ended by a cancellation"):
+    with pytest.raises(errors.GatewayError, match="ended by a cancellation"):
         await anext(run)
     await run.aclose()
 
@@ -449,17 +365,10 @@ async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:
 async def test_calls_in_another_thread_tell_the_controller_nothing() -> None:
     """Its times are those of the run's event loop; the attempts are counted all the same."""
 
-    def ask(number: int) -> int:
-        async def call() -> None:
-            async with gateway_that(lambda _: httpx.Response(200, json=[])) as gateway:
-                await gateway.country_data.list_countries()
+    async def ask() -> None:
+        async with session(lambda _: httpx.Response(200, json=[])) as gateway:
+            await gateway.country_data.list_countries()
 
-        asyncio.run(call())
-        return number
+    run = bulk.run(lambda _: asyncio.to_thread(asyncio.run, ask()), range(8))
 
-    async def item(number: int) -> int:
-        return await asyncio.to_thread(ask, number)
-
-    results = [result async for result in bulk.run(item, range(8))]
-
-    assert [result.attempts for result in results] == [1] * 8
+    assert [result.attempts async for result in run] == [1] * 8

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from gateway_sdk import InvalidArgumentError, JournalError, MissingExtraError, NotFoundError, bulk
-from tests.bulk.runs import fetch, same
+from tests.bulk.runs import content, fetch, same
 
 MANY = "1.12345678901234567890"
 RATES = [
@@ -24,7 +24,6 @@ RATES = [
 
 
 async def rates(item: dict[str, str]) -> Any:
-    """Reply as the sandbox does, in another order than that of the items."""
     if item["symbols"] == "XXX":
         raise NotFoundError("404", status=404)
     if item["symbols"] == "USD":
@@ -33,8 +32,12 @@ async def rates(item: dict[str, str]) -> Any:
 
 
 @pytest.fixture
+def out(path: Path) -> Path:
+    return path.with_suffix(".csv")
+
+
+@pytest.fixture
 async def journal(path: Path) -> Path:
-    """Provide a journal of rates, in which one series failed."""
     queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "XXX", "GBP")]
 
     run = bulk.run(rates, queries, journal=path, job="test", concurrency=1)
@@ -80,7 +83,6 @@ def read_parquet(path: Path) -> list[list[Any]]:
 async def test_rates_have_all_digits_in_each_format(
     journal: Path, suffix: str, read: Callable[[Path], list[list[Any]]]
 ) -> None:
-    """They are sorted, whichever call ended first; what failed is counted."""
     _need_pyarrow(suffix)
     out = journal.with_suffix(suffix)
     out.write_text("before", encoding="utf-8")
@@ -100,18 +102,13 @@ async def test_what_is_no_rate_has_a_row_per_item(journal: Path, suffix: str) ->
     written = bulk.export(journal, out, rates=False)
 
     assert written == bulk.Exported(rows=3, failed=1)
-    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
-        ".csv": pl.read_csv,
-        ".ndjson": pl.read_ndjson,
-        ".parquet": pl.read_parquet,
-    }
-    table = readers[suffix](out)
+    table: pl.DataFrame = getattr(pl, f"read_{suffix[1:]}")(out)
     assert table["state"].to_list() == ["done", "done", "failed"]
     assert table["status"].to_list() == [None, None, 404]
     assert table["error"].to_list() == [None, None, "NotFoundError"]
 
 
-async def test_of_series_that_overlap_the_newest_counts(path: Path) -> None:
+async def test_of_series_that_overlap_the_newest_counts(path: Path, out: Path) -> None:
     """A run that goes on with other days asks for some of them again, and not for other items."""
     days = [("USD", 1, 4), ("USD", 1, 2), ("USD", 1, 3), ("USD,GBP", 1, 4), ("USD", 6, 6)]
     queries = [
@@ -128,15 +125,13 @@ async def test_of_series_that_overlap_the_newest_counts(path: Path) -> None:
     async for _ in bulk.run(call, queries, journal=path, job="test", concurrency=1):
         await asyncio.sleep(0.002)  # the time in a row has milliseconds
 
-    out = path.with_suffix(".csv")
     assert bulk.export(path, out).rows == 9
     newest = [(1, 2), (2, 2), (3, 2), (4, 0), (6, 4), *((day, 3) for day in range(1, 5))]
     assert [(int(day[-1]), rate) for _, _, day, rate in read_csv(out)] == newest
 
 
-async def test_values_of_another_shape_are_no_rates(tmp_path: Path) -> None:
-    """The first value decides, unless it is asked for; others have no rows then."""
-    path, out = tmp_path / "run.db", tmp_path / "out.ndjson"
+async def test_values_of_another_shape_are_no_rates(path: Path) -> None:
+    out = path.with_suffix(".ndjson")
 
     async def call(item: int) -> Any:
         return [item, 1e300] if item else {"rates": {"2026-01-02": {"USD": 1.5}}}
@@ -153,17 +148,14 @@ async def test_values_of_another_shape_are_no_rates(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-async def test_a_run_without_values_is_an_empty_file(tmp_path: Path) -> None:
-    path, out = tmp_path / "run.db", tmp_path / "out.csv"
+async def test_a_run_without_values_is_an_empty_file(path: Path, out: Path) -> None:
     await fetch(path, [], rates)
 
     assert bulk.export(path, out, rates=True) == bulk.Exported(rows=0, failed=0)
-    assert out.read_bytes() == b"base,symbol,date,rate\r\n"
+    assert content(out) == b"base,symbol,date,rate\r\n"
 
 
-async def test_a_journal_is_exported_during_its_run(tmp_path: Path) -> None:
-    path, out = tmp_path / "run.db", tmp_path / "out.csv"
-
+async def test_a_journal_is_exported_during_its_run(path: Path, out: Path) -> None:
     async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
         assert bulk.export(path, out).rows >= 1
 
@@ -172,51 +164,31 @@ async def test_a_journal_is_exported_during_its_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["1e-90", "1E+90"])
 async def test_a_number_that_no_decimal_of_parquet_holds_is_refused(
-    tmp_path: Path, rate: str
+    path: Path, out: Path, rate: str
 ) -> None:
-    """CSV has no such limit."""
     _need_pyarrow(".parquet")
-    path, out = tmp_path / "run.db", tmp_path / "out.parquet"
-
-    async def call(_: int) -> Any:
-        return {"rates": {"2026-01-02": {"USD": Decimal(rate)}}}
-
-    await fetch(path, [1], call)
+    parquet = path.with_suffix(".parquet")
+    value = {"rates": {"2026-01-02": {"USD": Decimal(rate)}}}
+    await fetch(path, [1], lambda _: same(value))
 
     with pytest.raises(InvalidArgumentError, match="more than 76 digits: give a file of CSV"):
-        bulk.export(path, out)
-    assert bulk.export(path, tmp_path / "out.csv").rows == 1
-    assert not out.exists()
-
-
-def no_journal(path: Path) -> None:
-    path.write_bytes(b"precious")
-
-
-def nothing(_: Path) -> None: ...
-
-
-def folder(path: Path) -> None:
-    path.mkdir()
-
-
-def closed(path: Path) -> None:
-    path.write_bytes(b"")
+        bulk.export(path, parquet)
+    assert bulk.export(path, out).rows == 1
+    assert not parquet.exists()
 
 
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (no_journal, "cannot be read: file is not a database"),
-        (closed, "cannot be read: no such table"),
-        (nothing, "there is no journal"),
-        (folder, "there is no journal"),
+        (lambda path: path.write_bytes(b"precious"), "cannot be read: file is not a database"),
+        (lambda path: path.write_bytes(b""), "cannot be read: no such table"),
+        (lambda _: None, "there is no journal"),
+        (lambda path: path.mkdir(), "there is no journal"),
     ],
 )
 def test_what_is_no_journal_is_refused(
-    tmp_path: Path, make: Callable[[Path], None], problem: str
+    path: Path, out: Path, make: Callable[[Path], object], problem: str
 ) -> None:
-    path, out = tmp_path / "run.db", tmp_path / "out.csv"
     make(path)
     out.write_text("before", encoding="utf-8")
 

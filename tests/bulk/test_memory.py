@@ -11,13 +11,13 @@ import pytest
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import _limit
+from tests.bulk.runs import same
 
 WARM, WINDOW, WINDOWS = 300, 300, 3
 """Items before the first measurement, and between two of them."""
 
 TIMES = 100
-"""Of the last successes, which the limit of calls keeps, here fewer than in a program: a run that
-has not made so many calls still grows."""
+"""Of successes, which the limit of calls keeps: a run grows until it has so many."""
 
 PER_KEY = 250
 """Bytes of a digest, a place in the file, and an entry in the table of them, which doubles.
@@ -47,20 +47,17 @@ async def test_memory_does_not_grow_with_the_items(
     options: Callable[[Path], dict[str, Any]],
     per_item: float,
 ) -> None:
-    """A run uses the same memory after many items as after a few, however large each item is."""
     monkeypatch.setattr(_limit, "_KEPT", TIMES)
 
     async def call(number: int) -> str:
         return str(number) * 100
 
-    used = []
-    done = 0
+    used, done = list[int](), itertools.count(1 - WARM)
     tracemalloc.start()
     try:
-        items = itertools.islice(itertools.count(), WARM + WINDOWS * WINDOW)
+        items = iter(range(WARM + WINDOWS * WINDOW))
         async for _ in bulk.run(call, items, **options(tmp_path)):
-            done += 1
-            if done >= WARM and (done - WARM) % WINDOW == 0:
+            if next(done) in range(0, WINDOWS * WINDOW + 1, WINDOW):
                 gc.collect()
                 used.append(tracemalloc.get_traced_memory()[0])
     finally:
@@ -75,29 +72,17 @@ async def test_memory_does_not_grow_with_the_items(
 EARLIER = 5_000
 
 
-@pytest.mark.parametrize(
-    ("drops", "per_key"), [(False, 250), pytest.param(True, 400, marks=pytest.mark.full)]
-)
-async def test_a_key_of_an_earlier_run_costs_as_much(
-    tmp_path: Path, drops: bool, per_key: float
-) -> None:
-    """Also at the peak, which is higher where lines are dropped."""
-
-    async def call(number: int) -> int:
-        if drops and not number:
-            raise LookupError
-        return number
-
-    async for _ in bulk.run(call, range(EARLIER), **journal(tmp_path)):
+async def test_a_key_of_an_earlier_run_costs_as_much(tmp_path: Path) -> None:
+    async for _ in bulk.run(same, range(EARLIER), **journal(tmp_path)):
         pass
 
     tracemalloc.start()
     try:
-        run = bulk.run(call, range(EARLIER), retry_failed=drops, **journal(tmp_path))
+        run = bulk.run(same, range(EARLIER), **journal(tmp_path))
         await anext(run)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     await run.aclose()
 
-    assert peak < per_key * EARLIER
+    assert peak < PER_KEY * EARLIER

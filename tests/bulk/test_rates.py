@@ -2,18 +2,18 @@
 
 from datetime import date, timedelta
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import GatewaySession, InvalidArgumentError, JournalError
+from gateway_sdk import GatewaySession, InvalidArgumentError, JournalError, bulk
 from gateway_sdk.bulk import RateRow, currencies_of, rate_rows
 from gateway_sdk.models import Country, ExchangeRateSeriesRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from tests.bulk.runs import content, job_of, rows
+from tests.bulk.runs import content, job_of, rows, session
+from tests.interface_table import COUNTRY
 
 
 def request(start: str, end: str) -> ExchangeRateSeriesRequest:
@@ -22,22 +22,15 @@ def request(start: str, end: str) -> ExchangeRateSeriesRequest:
 
 @given(start=st.dates(), length=st.integers(0, 2000), days=st.integers(1, 400))
 def test_a_range_is_cut_without_gaps_and_overlaps(start: date, length: int, days: int) -> None:
-    """Each day of the range is in exactly one part, and each part but the last is full."""
-    end = min(date.max, start + timedelta(days=min(length, (date.max - start).days)))
+    length = min(length, (date.max - start).days)
+    end = start + timedelta(days=length)
 
     parts = request(str(start), str(end)).split(days=days)
 
-    bounds = [
-        (date.fromisoformat(part.start_date), date.fromisoformat(part.end_date)) for part in parts
-    ]
-    assert (bounds[0][0], bounds[-1][1]) == (start, end)
-    for (_, before), (after, _) in pairwise(bounds):
-        assert after - before == timedelta(days=1)
-    lengths = [(last - first).days + 1 for first, last in bounds]
-    assert all(count == days for count in lengths[:-1])
-    assert 1 <= lengths[-1] <= days
-    assert {(part.base, part.symbols) for part in parts} == {("EUR", "USD,GBP")}
-    assert parts[0].to_wire()["startDate"] == str(start)
+    firsts = [start + timedelta(days=number) for number in range(0, length + 1, days)]
+    lasts = [*(day - timedelta(days=1) for day in firsts[1:]), end]
+    bounds = [(str(first), str(last)) for first, last in zip(firsts, lasts, strict=True)]
+    assert parts == [request(*days) for days in bounds]
 
 
 @pytest.mark.parametrize(
@@ -62,36 +55,26 @@ DAY = date(2026, 1, 2)
 
 
 @pytest.mark.parametrize(
-    ("reply", "expected"),
+    ("rates", "rows"),
     [
         (  # by date, and in the order of the reply
-            {
-                "base": "EUR",
-                "rates": {"2026-01-05": {"USD": 1.17, "GBP": 0.87}, "2026-01-02": {"USD": 1}},
-            },
-            [
-                RateRow("EUR", "USD", DAY, 1),
-                RateRow("EUR", "USD", date(2026, 1, 5), 1.17),
-                RateRow("EUR", "GBP", date(2026, 1, 5), 0.87),
-            ],
-        ),
-        # The base of its request, and the numbers of `parse_float=`.
-        (
-            {"rates": {"2026-01-02": {"USD": Decimal("1.10")}}},
-            [RateRow("CHF", "USD", DAY, Decimal("1.10"))],
+            {"2026-01-05": {"USD": 1.17, "GBP": 0.87}, "2026-01-02": {"USD": 1}},
+            [("USD", DAY, 1), ("USD", date(2026, 1, 5), 1.17), ("GBP", date(2026, 1, 5), 0.87)],
         ),
         # A text keeps its digits: gateways write amounts so, and a journal such numbers.
-        ({"rates": {"2026-01-02": {"USD": "1.10"}}}, [RateRow("CHF", "USD", DAY, Decimal("1.10"))]),
-        ({"rates": {}}, []),
+        ({"2026-01-02": {"USD": "1.10"}}, [("USD", DAY, Decimal("1.10"))]),
+        ({"2026-01-02": {"USD": Decimal("1.10")}}, [("USD", DAY, Decimal("1.10"))]),
+        ({}, []),
     ],
 )
+@pytest.mark.parametrize(("named", "base"), [({"base": "EUR"}, "EUR"), ({}, "CHF")])
 def test_a_reply_of_the_usual_shape_has_a_row_per_rate(
-    reply: object, expected: list[RateRow]
+    named: dict[str, str], base: str, rates: object, rows: list[tuple[Any, ...]]
 ) -> None:
-    """With the numbers as they came."""
-    found = rate_rows(reply, base="CHF")
+    """With the numbers as they came; a reply without a base has that of its request."""
+    found = rate_rows({**named, "rates": rates}, base="CHF")
 
-    assert repr(found) == repr(expected)
+    assert repr(found) == repr([RateRow(base, *row) for row in rows])
 
 
 @pytest.mark.parametrize(
@@ -117,54 +100,41 @@ def test_another_shape_has_no_rows(reply: object) -> None:
     assert rate_rows(reply, base="EUR") is None
 
 
-def country(currency: str) -> Country:
-    return Country.model_validate(
-        {
-            "id": 1, "countryName": "A", "nationality": "B", "currency": currency,
-            "three_digit_iso_code": "AAA", "two_digit_iso_code": "AA", "phone_code": "1",
-        }
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("used", "expected"),
     [([], []), (["USD", "EUR", "USD"], ["EUR", "USD"]), (["", " ", "CHF"], ["CHF"])],
 )
 def test_currencies_are_distinct_and_in_order(used: list[str], expected: list[str]) -> None:
-    """A country without a currency adds none, and no countries have none."""
-    assert currencies_of(map(country, used)) == expected
+    countries = [Country.model_validate({**COUNTRY, "currency": code}) for code in used]
+
+    assert currencies_of(countries) == expected
 
 
-YEAR = ExchangeRateSeriesRequest(
-    base="EUR", symbols="USD,GBP", start_date="2025-01-01", end_date="2025-12-31"
-)
+YEAR = request("2025-01-01", "2025-12-31")
 
 
-def session(
-    sandbox: Sandbox, base_url: str = "http://localhost", tenant_id: str | None = None
-) -> GatewaySession:
-    return GatewaySession(
-        base_url,
-        access_token=SANDBOX_ACCESS_TOKEN,
-        tenant_id=tenant_id,
-        transport=sandbox.transport(),
-    )
+def at(sandbox: Sandbox, **place: str) -> GatewaySession:
+    given: dict[str, Any] = {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": None, **place}
+    return session(sandbox.transport(), **given)
+
+
+async def fetched(
+    gateway: GatewaySession, queries: list[Any], **options: Any
+) -> list[bulk.BulkResult[Any, Any]]:
+    run = gateway.currency.exchange_rate_series_bulk(queries, **options)
+    return [result async for result in run]
 
 
 async def test_a_year_in_parts_is_the_year(path: Path) -> None:
-    """The rows of all parts, in order, are those of the whole range, also from the journal."""
-    async with session(Sandbox()) as gateway:
+    found: list[list[Any]] = []
+    async with at(Sandbox()) as gateway:
         whole = await gateway.currency.exchange_rate_series(
             "EUR", "USD,GBP", "2025-01-01", "2025-12-31"
         )
-        found: list[list[Any]] = []
         for _ in range(2):
-            results = gateway.currency.exchange_rate_series_bulk(
-                YEAR.split(days=31), ordered=True, journal=path
-            )
             found.append([])
-            async for result in results:
-                found[-1].extend(rate_rows(result.value, base=result.item.base) or [])
+            for result in await fetched(gateway, YEAR.split(days=31), ordered=True, journal=path):
+                found[-1] += rate_rows(result.value, base=result.item.base) or []
 
     assert found[0] == found[1] == rate_rows(whole, base="EUR")
     assert len(found[0]) > 500
@@ -172,31 +142,27 @@ async def test_a_year_in_parts_is_the_year(path: Path) -> None:
     assert rows(path)[0]["item"]["symbols"] == "USD,GBP"
 
 
-PLACES: list[dict[str, str]] = [
-    {"base_url": "https://localhost"},
-    {"base_url": "http://localhost:8080"},
-    {"base_url": "http://127.0.0.1"},
-    {"base_url": "http://localhost/staging"},
-    {"tenant_id": "acme"},
-    {"tenant_id": "acme-staging"},
-]
-
-
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"base_url": "https://localhost"},
+        {"base_url": "http://localhost:8080"},
+        {"base_url": "http://127.0.0.1"},
+        {"base_url": "http://localhost/staging"},
+        {"tenant_id": "acme"},
+        {"tenant_id": "acme-staging"},
+    ],
+)
 async def test_a_journal_belongs_to_one_gateway_and_tenant(
     path: Path, place: dict[str, str]
 ) -> None:
-    """The job has base URL and tenant, and no other pair can continue the journal."""
-    async with session(Sandbox()) as gateway:
-        async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
-            pass
-    before, job = content(path), job_of(path)
-    sandbox = Sandbox()
+    async with at(Sandbox()) as gateway:
+        await fetched(gateway, [YEAR], journal=path)
+    before, job, sandbox = content(path), job_of(path), Sandbox()
 
-    async with session(sandbox, **place) as gateway:
+    async with at(sandbox, **place) as gateway:
         with pytest.raises(JournalError, match="belongs to the job") as caught:
-            async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
-                pass
+            await fetched(gateway, [YEAR], journal=path)
 
     assert job in str(caught.value)
     assert place.get("base_url", "for the tenant") in str(caught.value)
@@ -205,33 +171,28 @@ async def test_a_journal_belongs_to_one_gateway_and_tenant(
 
 
 async def test_the_job_is_that_of_the_view_and_shows_no_tenant(path: Path) -> None:
-    """Each tenant has its own job; a slash at the end of the URL makes no difference."""
-    async with session(Sandbox(), "http://LOCALHOST:80/") as gateway:
-        view = gateway.with_options(tenant_id="zoe@example.com")
-        async for _ in view.currency.exchange_rate_series_bulk([YEAR], journal=path):
-            pass
-    async with session(Sandbox(), tenant_id="zoe@example.com") as gateway:
-        results = gateway.currency.exchange_rate_series_bulk([YEAR], journal=path)
-        assert [result.from_journal async for result in results] == [True]
+    async with at(Sandbox(), base_url="http://LOCALHOST:80/") as gateway:
+        await fetched(gateway.with_options(tenant_id="zoe@example.com"), [YEAR], journal=path)
+    async with at(Sandbox(), tenant_id="zoe@example.com") as gateway:
+        (result,) = await fetched(gateway, [YEAR], journal=path)
 
+    assert result.from_journal
     assert "http://localhost for the tenant " in job_of(path)
     assert b"zoe" not in content(path)
 
 
 async def test_an_invalid_query_is_a_result() -> None:
-    odd: Any = {"base": "EUR"}
     sandbox = Sandbox()
-    async with session(sandbox) as gateway:
-        run = gateway.currency.exchange_rate_series_bulk([odd, YEAR], ordered=True)
-        results = [result async for result in run]
+    async with at(sandbox) as gateway:
+        odd, fine = await fetched(gateway, [{"base": "EUR"}, YEAR], ordered=True)
 
-    assert isinstance(results[0].error, InvalidArgumentError)
-    assert results[1].value["base"] == "EUR"
+    assert isinstance(odd.error, InvalidArgumentError)
+    assert fine.value["base"] == "EUR"
     assert len(sandbox.received) == 1
 
 
 def test_wrong_options_are_refused_at_once() -> None:
-    gateway = session(Sandbox())
+    gateway = at(Sandbox())
 
     with pytest.raises(InvalidArgumentError, match="concurrency"):
         gateway.currency.exchange_rate_series_bulk([YEAR], concurrency=0)

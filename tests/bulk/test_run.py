@@ -1,8 +1,9 @@
 """Runs of any shape: each item has one result, nothing is begun too early, and nothing is left."""
 
 import asyncio
+import itertools
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,18 +12,8 @@ from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, strategies as st
-from pydantic import SecretStr
 
-from gateway_sdk import (
-    DeadlineExceededError,
-    GatewayError,
-    InvalidArgumentError,
-    NotFoundError,
-    Observer,
-    Outcome,
-    RunInfo,
-    bulk,
-)
+from gateway_sdk import Observer, Outcome, RunInfo, bulk, errors
 from tests.bulk.runs import Memory, keep_values, same
 from tests.support import virtual_time
 
@@ -32,7 +23,7 @@ Numbered = tuple[int, int]
 SECONDS = [1, 2, 3, 40, 1, 1]
 """What the call of each number takes; 4 and 5 fail."""
 
-ERRORS: dict[int, Exception] = {4: ZeroDivisionError(), 5: NotFoundError("4", status=404)}
+ERRORS: dict[int, Exception] = {4: ZeroDivisionError(), 5: errors.NotFoundError("4", status=404)}
 
 
 @dataclass
@@ -76,18 +67,16 @@ class Shape:
             await asyncio.sleep(0)
             self.readers.append(asyncio.current_task())
 
-    def items(self) -> Iterable[Numbered] | AsyncIterable[Numbered]:
-        match self.source:
-            case "list":
-                return list(enumerate(self.numbers))
-            case "iterator":
-                return self._give()
-            case "generator":
-                return self._give_later()
-            case "iterable":
-                return Rows(self._give_later)
-            case "object":
-                return Stepping(self._give())
+    def items(self) -> Any:
+        kind: Any = type("Rows", (), {"__aiter__": lambda _: self._give_later()})
+        sources: dict[str, Callable[[], Any]] = {
+            "list": lambda: list(enumerate(self.numbers)),
+            "iterator": self._give,
+            "generator": self._give_later,
+            "iterable": kind,
+            "object": lambda: Stepping(self._give()),
+        }
+        return sources[self.source]()
 
     async def call(self, item: Numbered) -> int:
         self.under_way += 1
@@ -134,16 +123,6 @@ class Shape:
             self.has_failed = True
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert virtual_time.now() <= (self.deadline or 1e9)
-
-
-class Rows:
-    """An asynchronous iterable whose iterator is a generator, which must be closed."""
-
-    def __init__(self, give: Callable[[], AsyncIterator[Numbered]]) -> None:
-        self._give = give
-
-    def __aiter__(self) -> AsyncIterator[Numbered]:
-        return self._give()
 
 
 class Stepping:
@@ -201,7 +180,7 @@ def test_each_item_has_one_result(shape: Shape) -> None:
         assert shape.most == min(shape.concurrency, count)
     items, ended = [result.item for result in shape.results], list(map(key, shape.ended))
     is_cut = shape.deadline is not None and shape.source != "list"
-    late = sum(isinstance(result.error, DeadlineExceededError) for result in shape.results)
+    late = sum(isinstance(result.error, errors.DeadlineExceededError) for result in shape.results)
     if not shape.is_left and not is_cut:
         assert len(items) == count
         assert shape.has_failed is (shape.fails and shape.source != "list")
@@ -216,10 +195,10 @@ def test_each_item_has_one_result(shape: Shape) -> None:
         if key(result.item) in ended:
             error = ERRORS.get(result.item[1])
             assert result.error is error or (error and result.from_journal)
-            with pytest.raises((type(error), GatewayError)) if error else nullcontext():
+            with pytest.raises((type(error), errors.GatewayError)) if error else nullcontext():
                 assert result.value == 10 * result.item[1]
         else:
-            assert isinstance(result.error, DeadlineExceededError)
+            assert isinstance(result.error, errors.DeadlineExceededError)
             is_unsent = "nothing was sent" in str(result.error)
             assert f"{shape.deadline} s" in str(result.error)
             assert result.error.outcome is (Outcome.NOT_SENT if is_unsent else Outcome.UNKNOWN)
@@ -245,7 +224,6 @@ async def double(number: int) -> int:
 
 
 async def test_an_error_thrown_into_a_run_ends_it() -> None:
-    """As into any asynchronous generator."""
     results = bulk.run(double, range(5))
     await anext(results)
 
@@ -256,8 +234,13 @@ async def test_an_error_thrown_into_a_run_ends_it() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_result_has_the_seconds_of_its_call() -> None:
+    (result,) = [result async for result in bulk.run(lambda _: asyncio.sleep(0.05), [1])]
+
+    assert 0.03 < result.elapsed < 30
+
+
 async def test_slots_do_not_wait_for_the_consumer() -> None:
-    """When one result is taken, the next call starts, even if other results wait."""
     started: list[int] = []
 
     async def call(number: int) -> None:
@@ -271,15 +254,7 @@ async def test_slots_do_not_wait_for_the_consumer() -> None:
     assert started == [0, 1, 2, 3]
 
 
-async def numbers(count: int) -> AsyncIterator[int]:
-    for number in range(count):
-        await asyncio.sleep(0)
-        yield number
-
-
 class NoLedger:
-    """A ledger of the user's, as far as its arguments are checked."""
-
     open = has = read = write = aclose = double
 
 
@@ -313,49 +288,38 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "named"), WRONG)
 def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=named):
+    with pytest.raises(errors.InvalidArgumentError, match=named):
         bulk.run(**{"call": double, "items": [1], **arguments})
 
 
-@pytest.mark.parametrize(
-    ("item", "why"), [(object(), "no JSON value"), (SecretStr("one"), "a secret")]
-)
-async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
-    """Results of calls in flight are yielded; the error gives the way out and shows no item."""
+async def test_an_invalid_key_ends_the_run() -> None:
     seen: list[object] = []
 
-    with pytest.raises(InvalidArgumentError, match=why) as caught:
-        await keep_values(bulk.run(same, ["first", item, "last"], key=lambda item: item), seen)
+    with pytest.raises(errors.InvalidArgumentError, match=r"no JSON value.*give key="):
+        await keep_values(bulk.run(same, ["first", object(), 3], key=lambda item: item), seen)
 
     assert seen == ["first"]
-    assert "give key=" in str(caught.value)
-    assert "one" not in str(caught.value).split()
 
 
 async def test_known_results_let_other_tasks_run() -> None:
-    """A long row of equal items does not block the event loop."""
-    turns = 0
+    turns = itertools.count()
 
     async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
+        for _ in turns:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    async for _ in bulk.run(double, [1] * 1000, key=lambda item: item, concurrency=500):
+    async for _ in bulk.run(double, [1] * 1000, key=str, concurrency=500):
         pass
     counting.cancel()
 
-    assert turns >= 10
+    assert next(turns) > 10
 
 
 NUMBER: ContextVar[int] = ContextVar("the number of the item", default=0)
 
 
 class Book(Observer):
-    """Records the hooks of a run, and gives each item a number."""
-
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
         self.runs: set[RunInfo] = set()
@@ -378,7 +342,6 @@ class Book(Observer):
 
 
 async def numbered(item: int) -> int:
-    """Return the number of the item as the observer set it; fail for every third."""
     await asyncio.sleep(0)
     if item % 3 == 2:
         raise ZeroDivisionError

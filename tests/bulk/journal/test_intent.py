@@ -3,35 +3,21 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import httpx
 import pytest
 import respx
 
-from gateway_sdk import (
-    Advice,
-    GatewayError,
-    GatewaySession,
-    JournalError,
-    Outcome,
-    RateLimit,
-    RetryPolicy,
-    SessionStateError,
-    bulk,
-)
-from tests.bulk.runs import JOB, fetch, refused, rows
+from gateway_sdk import Advice, GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
+from tests.bulk.runs import JOB, Stuck, created, fetch, refused, rows, session
 from tests.support.scripted import Step, scripted
-
-
-def created(_: httpx.Request) -> httpx.Response:
-    return httpx.Response(200, json={"customerId": "c-1"})
 
 
 def creating(gateway: GatewaySession) -> Callable[[str], Any]:
@@ -39,23 +25,6 @@ def creating(gateway: GatewaySession) -> Callable[[str], Any]:
         return await gateway.customer.create_customer({"customerName": name})
 
     return create
-
-
-class Slow(httpx.AsyncBaseTransport):
-    """Creates a customer, and replies when it may."""
-
-    def __init__(self) -> None:
-        self.sent, self.may_answer = asyncio.Event(), asyncio.Event()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.sent.set()
-        await self.may_answer.wait()
-        return created(request)
-
-
-def session(transport: httpx.AsyncBaseTransport | None, **options: Any) -> GatewaySession:
-    given = {"access_token": "t", "tenant_id": "acme", **options}
-    return GatewaySession("http://localhost", transport=transport, **given)
 
 
 class Disk:
@@ -89,12 +58,33 @@ class Disk:
         module.connect = partial(sqlite3.connect, factory=Connection)
         monkeypatch.setattr("gateway_sdk.bulk._journal.sqlite3", module)
 
+    @property
+    def written(self) -> list[str]:
+        return [state for _, states in self.states for state in states]
 
-async def test_the_disk_has_the_row_before_the_request_is_sent(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its transaction is synced; that of the result may wait for the next one."""
-    disk = Disk(monkeypatch)
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+@pytest.fixture
+def sent() -> list[httpx.Request]:
+    return []
+
+
+@pytest.fixture(name="gateway")
+async def keeping(sent: list[httpx.Request]) -> AsyncIterator[GatewaySession]:
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return created(request)
+
+    async with session(answer) as gateway:
+        yield gateway
+
+
+async def test_the_disk_has_the_row_before_the_request_is_sent(path: Path, disk: Disk) -> None:
     seen: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -102,42 +92,31 @@ async def test_the_disk_has_the_row_before_the_request_is_sent(
         seen.append((sync, states[-1], rows(path)[-1]["state"]))
         return created(request)
 
-    gateway, _, _ = scripted(monkeypatch, answer)
-    async with gateway:
+    async with session(answer) as gateway:
         await fetch(path, ["Ada", "Bob"], creating(gateway), concurrency=1)
 
     assert seen == [("full", "begun", "begun")] * 2
     assert disk.states[-1] == ("normal", ["done"])
-    assert [state for _, states in disk.states for state in states] == ["begun", "done"] * 2
+    assert disk.written == ["begun", "done"] * 2
 
 
-async def test_reads_do_not_wait_for_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reads_do_not_wait_for_the_disk(path: Path, disk: Disk) -> None:
     """They can be repeated, and their rows are not synced one by one."""
-    disk = Disk(monkeypatch)
-    gateway, _, _ = scripted(monkeypatch, httpx.Response(200, json=[]))
-
-    async def call(_: int) -> Any:
-        return await gateway.country_data.list_countries()
-
-    async with gateway:
-        await fetch(path, range(5), call)
+    async with session(lambda _: httpx.Response(200, json=[])) as gateway:
+        await fetch(path, range(5), lambda _: gateway.country_data.list_countries())
 
     assert {sync for sync, _ in disk.states} == {"normal"}
-    assert sum(len(states) for _, states in disk.states) == 5
+    assert disk.written == ["done"] * 5
 
 
 async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request]
 ) -> None:
-    """All that come during a sync share the next one, and the event loop goes on."""
-    count, turns = 20, 0
-    disk, go_on = Disk(monkeypatch), threading.Event()
+    count, turns, go_on = 20, iter(range(100)), threading.Event()
     loop = asyncio.get_running_loop()
 
     def turn() -> None:
-        nonlocal turns
-        turns += 1
-        if turns == 100:
+        if next(turns, None) is None:
             go_on.set()
         else:
             loop.call_soon(turn)
@@ -147,43 +126,33 @@ async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
         assert go_on.wait(10)
 
     disk.before = slow
-    gateway, engine, _ = scripted(monkeypatch, created)
-    async with gateway:
-        results = await fetch(path, map(str, range(count)), creating(gateway), concurrency=count)
+    results = await fetch(path, map(str, range(count)), creating(gateway), concurrency=count)
 
     assert all(result.error is None for result in results.values())
-    assert len(engine.requests) == count
+    assert len(sent) == count
     begun = [states for sync, states in disk.states if sync == "full"]
     assert len(begun) <= 2  # the first, and one for all later calls
 
 
 async def test_nothing_is_sent_if_the_disk_fails(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request]
 ) -> None:
-    seen: list[BaseException] = []
-
-    def fail() -> None:
-        raise sqlite3.OperationalError("disk I/O error")
-
-    Disk(monkeypatch).before = fail
-    gateway, engine, _ = scripted(monkeypatch, created)
+    seen: list[errors.JournalError] = []
+    disk.before = Mock(side_effect=sqlite3.OperationalError("disk I/O error"))
 
     async def create(name: str) -> Any:
         try:
             return await creating(gateway)(name)
-        except BaseException as error:
+        except errors.JournalError as error:
             seen.append(error)
             raise
 
-    async with gateway:
-        with pytest.raises(JournalError, match="disk I/O error") as caught:
-            await fetch(path, ["Ada", "Bob"], create)
+    with pytest.raises(errors.JournalError, match="disk I/O error") as caught:
+        await fetch(path, ["Ada", "Bob"], create)
 
-    assert engine.requests == []
+    assert sent == []
     assert caught.value.operation is None
-    ours = [error for error in seen if isinstance(error, JournalError)]
-    assert ours
-    assert {(error.operation, error.outcome) for error in ours} == {
+    assert {(error.operation, error.outcome) for error in seen} == {
         ("create_customer", Outcome.NOT_SENT)
     }
 
@@ -197,46 +166,40 @@ async def test_nothing_is_sent_if_the_disk_fails(
     ],
 )
 async def test_an_item_of_several_calls_has_one_row_before_them(
-    path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool, statuses: list[int]
+    path: Path, disk: Disk, at_once: bool, statuses: list[int]
 ) -> None:
-    """None of them is sent before the row is on the disk, in any task."""
-    disk, replies = Disk(monkeypatch), iter(statuses)
+    replies = iter(statuses)
 
     def answer(_: httpx.Request) -> httpx.Response:
         assert disk.states == [("full", ["begun"])]
         return httpx.Response(next(replies), json={"customerId": "c-1"})
 
-    gateway, engine, _ = scripted(monkeypatch, answer)
-
     async def call(name: str) -> str:
-        create = creating(gateway)
+        calls = [creating(gateway)(name) for _ in range(2)]
         if at_once:
-            await asyncio.gather(create(name), create(f"{name} II"))
+            await asyncio.gather(*calls)
         else:
-            await create(name)
-            await create(f"{name} II")
+            for each in calls:
+                await each
         return name
 
-    async with gateway:
+    async with session(answer, retry=RetryPolicy(), sleep=AsyncMock()) as gateway:
         results = await fetch(path, ["Ada"], call)
 
     assert results["Ada"].value == "Ada"
-    assert len(engine.requests) == len(statuses)
+    assert not list(replies)
     assert disk.states == [("full", ["begun"]), ("normal", ["done"])]
 
 
 async def test_a_run_within_an_item_writes_to_both_journals(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, gateway: GatewaySession
 ) -> None:
-    """What the inner items send is recorded for the item of the outer run, and no other one."""
     outer, inner = tmp_path / "outer.db", tmp_path / "inner.db"
-    gateway, _, _ = scripted(monkeypatch, created)
 
     async def call(names: str) -> int:
         return len(await fetch(inner, names.split(), creating(gateway)))
 
-    async with gateway:
-        await fetch(outer, ["Ada Bob"], call)
+    await fetch(outer, ["Ada Bob"], call)
 
     for path, sent in ((outer, [2]), (inner, [1, 1])):
         assert {(row["state"], row["once"]) for row in rows(path)} == {("done", True)}
@@ -245,40 +208,35 @@ async def test_a_run_within_an_item_writes_to_both_journals(
 
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request], end: str
 ) -> None:
-    """The row says so, and the next run makes the call."""
     at_it, door = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
-    gateway, engine, _ = scripted(monkeypatch, created)
 
     def slow() -> None:
         loop.call_soon_threadsafe(at_it.set)
         door.wait()
 
-    async with gateway:
-        with monkeypatch.context() as patch:
-            Disk(patch).before = slow
-            deadline = 0.2 if end == "deadline" else None
-            run = bulk.run(creating(gateway), ["Ada"], journal=path, job=JOB, deadline=deadline)
-            first = asyncio.ensure_future(anext(run))
-            await at_it.wait()
-            if end == "close":
-                first.cancel()
-            loop.call_later(deadline or 0, door.set)  # after the deadline, whose timer is older
-            await asyncio.wait([first])
-            if end == "deadline":
-                error = first.result().error
-                assert isinstance(error, GatewayError)
-                assert error.outcome is Outcome.NOT_SENT
-            await run.aclose()
+    disk.before = slow
+    deadline = 0.2 if end == "deadline" else None
+    run = bulk.run(creating(gateway), ["Ada"], journal=path, job=JOB, deadline=deadline)
+    first = asyncio.ensure_future(anext(run))
+    await at_it.wait()
+    if end == "close":
+        first.cancel()
+    loop.call_later(deadline or 0, door.set)  # after the deadline, whose timer is older
+    await asyncio.wait([first])
+    if end == "deadline":
+        error = first.result().error
+        assert isinstance(error, errors.GatewayError)
+        assert error.outcome is Outcome.NOT_SENT
+    await run.aclose()
 
-        assert engine.requests == []
-        assert [row["state"] for row in rows(path)] == ["interrupted"]
-        results = await fetch(path, ["Ada"], creating(gateway))
-
+    assert sent == []
+    assert [row["state"] for row in rows(path)] == ["interrupted"]
+    results = await fetch(path, ["Ada"], creating(gateway))
     assert results["Ada"].error is None
-    assert len(engine.requests) == 1
+    assert len(sent) == 1
 
 
 BUSY: Step = httpx.Response(429, headers={"Retry-After": "0"})
@@ -286,11 +244,10 @@ REFUSED: list[Step] = [httpx.ConnectError("no"), BUSY, BUSY, BUSY, created]
 
 
 async def test_a_call_that_waits_after_a_refusal_has_not_begun(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill during the wait leaves no doubt, be it a wait of the session or of the run."""
     monkeypatch.setattr("random.random", lambda: 0.0)  # no waiting in real time
-    disk = Disk(monkeypatch)
     retry = RetryPolicy(attempts=2, connect_wait=0.0)
     gateway, engine, _ = scripted(monkeypatch, *REFUSED, retry=retry)
     async with gateway:
@@ -298,8 +255,7 @@ async def test_a_call_that_waits_after_a_refusal_has_not_begun(
 
     assert (results["Ada"].error, results["Ada"].attempts) == (None, 5)
     assert len(engine.requests) == 5
-    states = [state for _, states in disk.states for state in states]
-    assert states == [*["begun", "interrupted"] * 4, "begun", "done"]
+    assert disk.written == [*["begun", "interrupted"] * 4, "begun", "done"]
     assert [row["state"] for row in rows(path)] == ["done"]
 
 
@@ -317,23 +273,21 @@ async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
     assert [row["state"] for row in rows(path)] == ["done"]
 
 
-async def test_an_equal_item_waits_for_the_call_in_flight(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_equal_item_waits_for_the_call_in_flight(path: Path) -> None:
     """The row that says `begun` is of this run, so the result is still to come."""
-    slow = Slow()
+    stuck = Stuck()
 
     async def call(name: str) -> Any:
         if name == "Ada":
-            return await gateway.customer.create_customer({"customerName": name})
-        await slow.sent.wait()
+            return await creating(gateway)(name)
+        await stuck.asked.wait()
         return name
 
     def items() -> Iterator[str]:
         yield from ("Ada", "Bob", "Ada")
-        slow.may_answer.set()
+        stuck.may_answer.set()
 
-    async with session(slow) as gateway:
+    async with session(stuck) as gateway:
         run = bulk.run(call, items(), journal=path, job=JOB, concurrency=2)
         results = [result async for result in run]
 
@@ -344,27 +298,26 @@ async def test_an_equal_item_waits_for_the_call_in_flight(
 
 
 async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) -> None:
-    slow = Slow()
+    stuck = Stuck()
     going_on: list[asyncio.Task[Any]] = []
 
     async def call(name: str) -> None:
         going_on.append(asyncio.create_task(creating(gateway)(name)))
-        await slow.sent.wait()
+        await stuck.asked.wait()
         raise KeyError(name)
 
-    async with session(slow) as gateway:
+    async with session(stuck) as gateway:
         await fetch(path, ["Ada"], call)
         again = await fetch(path, ["Ada"], refused, retry_failed=True)
-        slow.may_answer.set()
+        stuck.may_answer.set()
         await asyncio.gather(*going_on)
 
     error = again["Ada"].error
-    assert isinstance(error, GatewayError)
+    assert isinstance(error, errors.GatewayError)
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
 
 
 async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path) -> None:
-    """Its item has ended: the row says how, and stays."""
     asked, may_send = asyncio.Event(), asyncio.Event()
     going_on: list[asyncio.Task[Any]] = []
     replies = iter([httpx.Response(429), created(httpx.Request("POST", "/"))])
@@ -379,8 +332,8 @@ async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path
         await asked.wait()
         return "left"
 
-    transport = httpx.MockTransport(lambda _: next(replies))
-    async with session(transport, access_token=token, sleep=AsyncMock()) as gateway:
+    options: dict[str, Any] = {"access_token": token, "retry": RetryPolicy(), "sleep": AsyncMock()}
+    async with session(lambda _: next(replies), **options) as gateway:
         await fetch(path, ["Ada"], call)
         may_send.set()
         (created_later,) = await asyncio.gather(*going_on)
@@ -389,18 +342,15 @@ async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path
     assert [(row["state"], row["value"]) for row in rows(path)] == [("done", "left")]
 
 
-async def test_a_call_in_another_event_loop_is_not_sent(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_in_another_event_loop_is_not_sent(path: Path) -> None:
     """A thread with another event loop cannot wait for the run's disk; the call fails at once."""
-    gateway, engine, _ = scripted(monkeypatch, created)
+    gateway = session(pytest.fail)
 
     async def call(name: str) -> Any:
         return await asyncio.to_thread(lambda: asyncio.run(creating(gateway)(name)))
 
-    results = await fetch(path, ["Ada"], call)
+    error = (await fetch(path, ["Ada"], call))["Ada"].error
 
-    error = results["Ada"].error
-    assert isinstance(error, SessionStateError)
+    assert isinstance(error, errors.SessionStateError)
     assert "in the event loop of the run" in str(error)
-    assert (error.outcome, engine.requests) == (Outcome.NOT_SENT, [])
+    assert error.outcome is Outcome.NOT_SENT

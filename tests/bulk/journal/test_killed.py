@@ -12,7 +12,6 @@ from benchmarks import resume
     ("kills", "count"), [(2, 120), pytest.param(10, 250, marks=pytest.mark.full)]
 )
 async def test_kills_lose_nothing_and_double_nothing(path: Path, kills: int, count: int) -> None:
-    """Resumed after each kill, the journal ends complete: one line per item, with its value."""
     outcome = await resume.resume(path, count, kills=kills, seed=7)
 
     assert resume.missed(outcome) == []

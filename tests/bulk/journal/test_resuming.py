@@ -1,9 +1,8 @@
 """The rows of a journal, their values, and how a later run uses them."""
 
 import asyncio
-import os
+import json
 import shutil
-import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,23 +12,24 @@ from typing import Any
 
 import httpx
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
-from gateway_sdk import (
-    Advice,
-    GatewayError,
-    GatewaySession,
-    InvalidArgumentError,
-    JournalError,
-    NotFoundError,
-    Outcome,
-    bulk,
-    errors,
-)
-from gateway_sdk._transport.custom import CustomTransport
+from gateway_sdk import Advice, GatewaySession, Outcome, bulk, errors
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
-from tests.bulk.runs import JOB, content, fetch, refused, rows
+from tests.bulk.runs import (
+    JOB,
+    Stuck,
+    content,
+    created,
+    fetch,
+    has_mode,
+    refused,
+    rows,
+    same,
+    session,
+)
+from tests.interface_table import COUNTRY
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
@@ -39,8 +39,6 @@ COLUMNS = {
 
 
 Call = Callable[[GatewaySession], Awaitable[Any]]
-
-CREATED: Step = httpx.Response(200, json={"customerId": "c-1"})
 
 
 def create(gateway: GatewaySession) -> Awaitable[Any]:
@@ -70,7 +68,7 @@ async def create_something(gateway: GatewaySession) -> object:
     return object()
 
 
-class OwnError(GatewayError):
+class OwnError(errors.GatewayError):
     """Only the messages of the classes of this package are known to hold no personal data."""
 
 
@@ -79,7 +77,7 @@ OwnError.__name__ = "NotFoundError"  # of that name too
 FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
     # The call, the replies, and of the row: state, once, error, outcome, status, advice.
     "read": (read, [httpx.Response(200, json=[])], ("done", 0, None, None, None, None)),
-    "created": (create, [CREATED], ("done", 1, None, None, None, None)),
+    "created": (create, [created], ("done", 1, None, None, None, None)),
     "lost": (read, [httpx.ReadError("cut")],
         ("failed", 0, "ReplyLostError", "UNKNOWN", None, "repeat")),
     "server error": (read, [httpx.Response(500)],
@@ -92,21 +90,21 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("unknown", 1, "ReplyLostError", "UNKNOWN", None, "check")),
     "write refused": (create, [httpx.Response(403)],
         ("failed", 1, "ForbiddenError", "REFUSED", 403, "fix")),
-    "written, then not found": (create_and_read, [CREATED, httpx.Response(404)],
+    "written, then not found": (create_and_read, [created, httpx.Response(404)],
         ("failed", 1, "NotFoundError", "APPLIED", 404, "check")),
-    "written, then a bug": (raising(KeyError("canary"), first=create), [CREATED],
+    "written, then a bug": (raising(KeyError("canary"), first=create), [created],
         ("failed", 1, "KeyError", "APPLIED", None, "check")),
-    "written, then no JSON": (create_something, [CREATED],
+    "written, then no JSON": (create_something, [created],
         ("failed", 1, "JournalError", "APPLIED", None, "check")),
     "bug": (raising(ZeroDivisionError("canary")), [],
         ("failed", 0, "ZeroDivisionError", None, None, "repeat")),
-    "invalid": (lambda gateway: gateway.customer.create_customer({"customerNam": "x"}), [CREATED],
+    "invalid": (lambda gateway: gateway.customer.create_customer({"customerNam": "x"}), [created],
         ("failed", 0, "InvalidArgumentError", "NOT_SENT", None, "fix")),
-    "no message": (raising(GatewayError()), [],
+    "no message": (raising(errors.GatewayError()), [],
         ("failed", 0, "GatewayError", "NOT_SENT", None, "fix")),
     "of the user": (raising(OwnError("canary")), [],
         ("failed", 0, "NotFoundError", "NOT_SENT", None, "fix")),
-    "half of a surrogate pair": (raising(NotFoundError("no \ud800", status=404)), [],
+    "half of a surrogate pair": (raising(errors.NotFoundError("no \ud800", status=404)), [],
         ("failed", 0, "NotFoundError", "NOT_SENT", 404, "fix")),
 }  # fmt: skip
 
@@ -115,7 +113,6 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
 async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fate: str
 ) -> None:
-    """What ended is not called again; with `retry_failed`, what may succeed then is."""
     (call, steps, expected), path = FATES[fate], tmp_path / "journal.db"
     gateway, _, _ = scripted(monkeypatch, *steps, retry=None)
     async with gateway:
@@ -135,45 +132,41 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     if error is None:
         assert stored.value == first.value == row["value"]
     else:
-        assert isinstance(kept, GatewayError)
+        assert isinstance(kept, errors.GatewayError)
         assert (kept.outcome.name, kept.advice.value) == (row["outcome"] or "UNKNOWN", expected[-1])
         assert getattr(kept, "status", None) == expected[4]
-        assert type(kept) is getattr(errors, row["error"], GatewayError)
-        assert not isinstance(error, JournalError) or error.outcome is kept.outcome
+        assert type(kept) is getattr(errors, row["error"], errors.GatewayError)
+        assert not isinstance(error, errors.JournalError) or error.outcome is kept.outcome
         is_ours = type(error).__module__ == errors.__name__ and error.args
         text = str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None
         assert row["message"] == text
         assert kept.args == (text or f"{row['error']}, in an earlier run",)
 
+    assert has_mode(path, 0o600)
     path.chmod(0o640)  # the mode that its user sets stays
     results = await fetch(path, ["Ada"], lambda item: asyncio.sleep(0, item), retry_failed=True)
 
     assert results["Ada"].from_journal is (expected[-1] != "repeat")
     assert len(rows(path)) == 1
-    assert os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert has_mode(path, 0o640)
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
-async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A row is written before it is sent; without its end, its outcome is unknown."""
-    path, copied = tmp_path / "journal.db", tmp_path / "copy.db"
-    gateway, _, _ = scripted(monkeypatch, CREATED)
+async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(path: Path) -> None:
+    copied = path.with_name("copy.db")
 
-    async def create(name: str) -> Any:
-        reply = await gateway.customer.create_customer({"customerName": name})
+    def answer(request: httpx.Request) -> httpx.Response:
         for end in ("", "-wal"):  # its content in the middle of the call
             shutil.copy(f"{path}{end}", f"{copied}{end}")
-        return reply
+        return created(request)
 
-    async with gateway:
-        await fetch(path, ["Ada"], create)
+    async with session(answer) as gateway:
+        await fetch(path, ["Ada"], lambda _: create(gateway))
     assert [row["state"] for row in rows(copied)] == ["begun"]
     results = await fetch(copied, ["Ada"], refused, retry_failed=True)
 
     error = results["Ada"].error
-    assert isinstance(error, GatewayError)
+    assert isinstance(error, errors.GatewayError)
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
     assert "an earlier run ended" in str(error)
     assert [row["state"] for row in rows(copied)] == ["unknown"]
@@ -183,33 +176,14 @@ DEADLINE = 3600.0
 """Seconds; the test makes it pass."""
 
 
-class Stuck(httpx.AsyncBaseTransport):
-    """Accepts a request, sends nothing of it or all of it, and waits."""
-
-    def __init__(self, *, sends: bool) -> None:
-        self.sends = sends
-        self.asked = asyncio.Event()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        request.extensions["gateway_sdk.transmission"].sent = self.sends
-        self.asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
-@pytest.mark.parametrize("operation", ["create_customer", "list_countries"])
+@pytest.mark.parametrize("make", [create, read])
 @pytest.mark.parametrize("sends", [False, True])
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, make: Call, sends: bool, end: str
 ) -> None:
     """A read and an unsent write count as never begun; a sent write is a failure."""
-    gateway, _, _ = scripted(monkeypatch, CREATED)
-    stuck = Stuck(sends=sends)
-    monkeypatch.setattr(
-        "gateway_sdk._call.shared_state.make_transport", lambda *_: CustomTransport(stuck, None)
-    )
-    writes = operation == "create_customer"
+    stuck, was_written = Stuck(sends=sends), sends and make is create
     loop, timers = asyncio.get_running_loop(), list[Callable[[], None]]()
     call_later = loop.call_later
 
@@ -219,13 +193,9 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
 
     monkeypatch.setattr(loop, "call_later", noted)
 
-    async def call(_: str) -> Any:
-        if writes:
-            return await gateway.customer.create_customer({})
-        return await gateway.country_data.list_countries()
-
-    async with gateway:
-        run = bulk.run(call, ["one"], journal=path, job=JOB, deadline=DEADLINE)
+    async with session(stuck) as gateway:
+        options: dict[str, Any] = {"journal": path, "job": JOB, "deadline": DEADLINE}
+        run = bulk.run(lambda _: make(gateway), ["one"], **options)
         first = asyncio.ensure_future(anext(run))
         await stuck.asked.wait()
         if end == "deadline":
@@ -236,47 +206,28 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
             await asyncio.wait([first])
         await run.aclose()
 
-    again: list[str] = []
+    (result,) = (await fetch(path, ["one"], same)).values()
 
-    async def repeat(item: str) -> str:
-        again.append(item)
-        return "made again"
-
-    results = await fetch(path, ["one"], repeat)
-
-    assert again == ([] if writes and sends else ["one"])
-    assert (results["one"].error is None) is not (writes and sends)
+    assert result.from_journal is was_written
+    assert (result.error is not None) is was_written
     assert len(rows(path)) == 1
 
 
 @dataclass
 class Rate:
-    """A value of a user's class."""
-
     day: date
     rate: Decimal
 
 
-COUNTRY = Country.model_validate(
-    {
-        "id": 1, "countryName": "Malta", "nationality": "Maltese", "currency": "EUR",
-        "three_digit_iso_code": "MLT", "two_digit_iso_code": "MT", "phone_code": "+356",
-    }
-)  # fmt: skip
-
-
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth - 1):
-        value = [value]
-    return value
+def nested(depth: int) -> Any:
+    return json.loads("[" * depth + "]" * depth)
 
 
 JSON: list[tuple[object, object]] = [
     # A value, and the JSON of its row.
     (None, None),
     (Rate(date(2026, 1, 2), Decimal("1.10")), {"day": "2026-01-02", "rate": "1.10"}),
-    ([COUNTRY], [COUNTRY.model_dump(by_alias=True)]),
+    ([Country.model_validate(COUNTRY)], [COUNTRY]),
     ({"password": SecretStr("canary")}, {"password": "**********"}),
     (float("nan"), "NaN"),
     ("two\nlines", "two\nlines"),
@@ -299,10 +250,7 @@ LOADED: list[tuple[object, object, dict[str, Any], object]] = [
 async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
     path: Path, value: object, written: object, options: dict[str, Any], expected: object
 ) -> None:
-    """Each equal item has it, whether its call was made for it, in this run, or in an earlier one.
-
-    Models have their wire names, dates and numbers are as pydantic writes them, secrets are masked.
-    """
+    """Each equal item has it, also one whose call was made for another, or in an earlier run."""
 
     async def call(_: str) -> object:
         return value
@@ -326,15 +274,13 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
     ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
 )
 async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -> None:
-    """The result and the row say what to do, and other items go on."""
-
     async def call(item: str) -> object:
         return value if item == "odd" else item
 
     results = await fetch(path, ["odd", "plain"], call)
 
     error = results["odd"].error
-    assert isinstance(error, JournalError)
+    assert isinstance(error, errors.JournalError)
     assert "give dump=" in str(error)
     assert results["plain"].value == "plain"
     assert [line["error"] for line in rows(path)] == ["JournalError", None]
@@ -342,28 +288,12 @@ async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -
 
 
 async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:
-    item = object()
+    with pytest.raises(errors.InvalidArgumentError, match="give key="):
+        await fetch(path, [object()], refused)
+    await fetch(path, [object()], lambda _: asyncio.sleep(0, "done"), key=lambda _: "one")
 
-    async def call(_: object) -> str:
-        return "done"
-
-    with pytest.raises(InvalidArgumentError, match="give key="):
-        await fetch(path, [item], call)
-    (result,) = (await fetch(path, [item], call, key=lambda _: "one")).values()
-
-    assert result.value == "done"
-    assert rows(path)[0]["item"] is None
-
-
-class Held(BaseModel):
-    """An item of pydantic's with any member."""
-
-    pieces: Any
-
-
-@dataclass
-class Kept:
-    pieces: Any
+    (row,) = rows(path)
+    assert (row["item"], row["value"]) == (None, "done")
 
 
 @pytest.mark.parametrize(
@@ -372,8 +302,8 @@ class Kept:
         lambda pieces: pieces,
         lambda pieces: ("name", [pieces]),
         lambda pieces: {"pieces": pieces},
-        lambda pieces: Held.model_construct(pieces=pieces),
-        Kept,
+        lambda pieces: Country.model_construct(**{**COUNTRY, "currency": pieces}),
+        lambda pieces: Rate(pieces, Decimal(1)),
     ],
 )
 def test_a_generator_in_an_item_is_left_to_the_call(held: Callable[[Any], Any]) -> None:
