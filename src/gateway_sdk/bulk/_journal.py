@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -38,6 +39,8 @@ create table items(
 """
 
 _FAILURE: Final = tuple(column.name for column in fields(Failure))
+_OF_FAILURE: Final = attrgetter(*_FAILURE)
+_NO_FAILURE: Final = (None,) * len(_FAILURE)
 _COLUMNS: Final = (
     "key", "state", "once", *_FAILURE, "attempts", "elapsed", "time", "item", "value",
 )  # fmt: skip
@@ -207,7 +210,7 @@ class SqliteLedger:
             key,
             entry.state.value,
             entry.once,
-            *(getattr(entry.failure, name, None) for name in _FAILURE),
+            *(_OF_FAILURE(entry.failure) if entry.failure else _NO_FAILURE),
             entry.attempts,
             round(entry.elapsed, 6),
             now,

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredValue:
     """The JSON of a journal."""
 
