@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, Generic, cast
 
 from pydantic import BaseModel
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from gateway_sdk import errors
 from gateway_sdk.bulk._item import ItemRun
@@ -24,10 +24,7 @@ _TURNS: Final = 2
 """Turns of the event loop before a batch is passed: calls that end together share it."""
 
 _LONGEST_INTEGER: Final = 4300
-"""Digits that `from_json` reads, as Python does."""
-
-_LEVELS: Final = 100
-"""Half of the nested arrays and objects that `from_json` reads."""
+"""Digits that Python reads."""
 
 _KINDS: Final[dict[str, type[GatewayError]]] = {
     name: kind
@@ -258,9 +255,8 @@ def _resolve(written: asyncio.Future[None], _: object, __: Entry, error: Excepti
 def _value_text(value: Any) -> str:
     """Write a value as JSON that can be read; the error otherwise may show the value."""
     text = to_json(value, by_alias=True, inf_nan_mode="strings").decode()
-    # Only such a text can have a too long integer, or be too deep; others need not be tried.
-    if len(text) > _LONGEST_INTEGER or text.count("[") + text.count("{") > _LEVELS:
-        from_json(text)
+    if len(text) > _LONGEST_INTEGER:  # only such a text can hold one that is too long
+        StoredValue(text).decode()
     return text
 
 
