@@ -67,12 +67,8 @@ class FixedLimit:
     _slot = Slot(0.0, Stage(1, 0.0, Alarm(), needs=0))  # of all calls: nothing is learned
 
     def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
+        self._maximum = self.size = maximum
         self._under_way = 0
-
-    @property
-    def size(self) -> int:
-        return self._maximum
 
     def has_room(self, now: float, waiting: int) -> bool:
         """Tell whether another item may start, while so many results wait."""
@@ -201,10 +197,6 @@ class Controller(FixedLimit):
         self._idle = Alarm()  # of attempts while the gateway served far fewer than it can
         self._go_to(min(start, maximum), self._started, 0.0, needs=start / 2)
 
-    @property
-    def size(self) -> int:
-        return self._stage.size
-
     def has_room(self, now: float, waiting: int) -> bool:
         stage, here = self._stage, len(self._slots) + waiting
         if self._sleeping:
@@ -311,18 +303,6 @@ class Controller(FixedLimit):
                 self._act(now)
             elif self._act != self._started:
                 self._refuse(now, share)
-
-    @property
-    def _shares(self) -> tuple[float, float]:
-        """The usual share of refusals, and the one that a call too many would cause."""
-        if self._act in (self._started, self._learned):
-            return NOISE, FLOOD
-        usual = self._base.rate
-        return usual, min(0.9, usual + self._excess)
-
-    @property
-    def _excess(self) -> float:
-        return max(_RESOLUTION, 1 / self.size)
 
     @property
     def _unit(self) -> int:
@@ -447,6 +427,10 @@ class Controller(FixedLimit):
         needs: float | None = None,
         alarm: Alarm | None = None,
     ) -> None:
-        size = max(1, min(size, self._maximum))
-        needs = needs or 8 / max(_RESOLUTION, 1 / size)
-        self._act, self._stage = act, Stage(size, now, alarm or Alarm(), needs=needs)
+        self.size = size = max(1, min(size, self._maximum))
+        excess = max(_RESOLUTION, 1 / size)
+        self._act, self._stage = act, Stage(size, now, alarm or Alarm(), needs=needs or 8 / excess)
+        # The usual share of refusals, and the one that a call too many would cause.
+        self._shares = NOISE, FLOOD
+        if act not in (self._started, self._learned):
+            self._shares = self._base.rate, min(0.9, self._base.rate + excess)
