@@ -252,7 +252,9 @@ class Controller(FixedLimit):
         slot.began, slot.stage, slot.was_asleep = now, self._stage, False
 
     def _learn_from(self, slot: Slot, now: float, *, refused: bool, is_429: bool) -> None:
-        if (is_429 or not refused) and self._was_idle(slot) and self._idle.add(refused=refused):
+        # A success proves nothing while there is no evidence, as nearly always.
+        counts = is_429 or (not refused and self._idle.evidence)
+        if counts and self._was_idle(slot) and self._idle.add(refused=refused):
             self._pace.limit(now)  # it is not the number of calls
         if not refused:
             self._succeeded(slot, now)
@@ -273,7 +275,7 @@ class Controller(FixedLimit):
         """Whether the gateway served at most half as many calls as it is known to accept."""
         spare = max(1, self._good // 2)
         if self._pace.took(spare, slot.began):
-            return False  # as nearly always
+            return False
         spare -= sum(other.began <= slot.began for other in self._slots)  # and itself
         return spare >= 0 and not self._pace.took(spare + 1, slot.began)
 
