@@ -67,13 +67,13 @@ class FixedLimit:
     _slot = Slot(0.0, Stage(1, 0.0, Alarm(), needs=0))  # of all calls: nothing is learned
 
     def __init__(self, maximum: int) -> None:
-        self._maximum = self.size = maximum
+        self.maximum = self.size = maximum
         self._under_way = 0
 
     def has_room(self, now: float, waiting: int) -> bool:
         """Tell whether another item may start, while so many results wait."""
         del now
-        return self._under_way + waiting < self._maximum
+        return self._under_way + waiting < self.maximum
 
     def wakes_at(self, now: float) -> float | None:
         """Return when there may be room, if that does not depend on the end of calls."""
@@ -329,7 +329,7 @@ class Controller(FixedLimit):
             return
         self._keep()
         self._good = self.size
-        if self.size < self._maximum:
+        if self.size < self.maximum:
             self._go_to(2 * self.size, self._started, now, needs=self.size)
         else:
             self._hold(now)
@@ -369,7 +369,7 @@ class Controller(FixedLimit):
 
     def _look_for_more(self, now: float) -> None:
         """Try a number halfway to the one that was too high, or a higher one if that is reached."""
-        if self._good >= self._maximum or (self._bad and self._bad <= self._good + self._unit):
+        if self._good >= self.maximum or (self._bad and self._bad <= self._good + self._unit):
             self._bad, self._step = None, 1
             self._hold(now)
             return
@@ -429,7 +429,7 @@ class Controller(FixedLimit):
         needs: float | None = None,
         alarm: Alarm | None = None,
     ) -> None:
-        self.size = size = max(1, min(size, self._maximum))
+        self.size = size = max(1, min(size, self.maximum))
         excess = max(_RESOLUTION, 1 / size)
         self._act, self._stage = act, Stage(size, now, alarm or Alarm(), needs=needs or 8 / excess)
         # The usual share of refusals, and the one that a call too many would cause.

@@ -205,12 +205,11 @@ class Runner(Generic[Item, Value]):
         if not self._outages.allows_call or not self._has_room():
             return False
         # Calls begin while results are written, but not many: a result may make the user leave.
-        # One call at a time waits for that of the one before.
-        size = self._limit.size
-        if len(self._unwritten) > _UNWRITTEN * (size - 1):
+        # One call at a time waits for that of the one before, if the user asked for one.
+        if len(self._unwritten) > _UNWRITTEN * (self._limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
-        may_take = self._held < AHEAD * size or self._outages.is_on
+        may_take = self._held < AHEAD * self._limit.size or self._outages.is_on
         if may_take and (taken := self._source.next()):
             self._take(taken[0])
         elif self._later and not self._source.is_asked:
