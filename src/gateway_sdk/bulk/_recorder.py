@@ -211,8 +211,8 @@ class LedgerResults(MemoryResults[Item, Value]):
         self._ask("write", run, _entry_of(run, text), self._written)
 
     def _written(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:
+        self._noted(run, entry, error)
         if error is not None:
-            self._fail(error)
             self._finish(run, None)
             return
         # The value of the ledger, as every later result of an equal item has it: else a run that
