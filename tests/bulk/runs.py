@@ -1,6 +1,7 @@
 """Runs in virtual time and with journals, what they ask, and the rows of the journals."""
 
 import asyncio
+import json
 import os
 import sqlite3
 import stat
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from pydantic_core import from_json
 
 from gateway_sdk import GatewaySession, RetryPolicy, Token, bulk
 from tests.support import virtual_time
@@ -34,7 +34,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
         database.row_factory = sqlite3.Row
         found = [dict(row) for row in database.execute("select * from items order by id")]
     for row in found:
-        row |= {name: row[name] and from_json(row[name]) for name in ("item", "value")}
+        row |= {name: row[name] and json.loads(row[name]) for name in ("item", "value")}
     return found
 
 

@@ -21,6 +21,7 @@ _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 class OfRun:
     """What the items of a run have in common."""
 
+    loop: asyncio.AbstractEventLoop
     limit: FixedLimit
     budget: Bucket
     record_intent: Callable[["ItemRun[Any, Any]"], Awaitable[None]]
@@ -47,7 +48,6 @@ class ItemRun(RunItem, Generic[Item, Value]):
 
     def __init__(self, run: OfRun, item: Item, digest: bytes | None) -> None:
         self._run = run
-        self._loop = asyncio.get_running_loop()
         self.item = item
         self.digest = digest
         self.followers: list[ItemRun[Item, Value]] = []
@@ -57,7 +57,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
     def begin(self, *, is_probe: bool) -> None:
         self.is_open, self.is_probe, self.began, self._was_reported = True, is_probe, None, False
         self._run.budget.calls += 1
-        self._slot = self._run.limit.begin(self._loop.time())
+        self._slot = self._run.limit.begin(self._run.loop.time())
 
     def end(self, error: Exception | None) -> None:
         self.is_open, self.error = False, error
@@ -77,7 +77,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
     def _learn(self, status: int | None, error: str | None) -> None:
         self._run.limit.attempt_ended(
             self._slot,
-            self._loop.time(),
+            self._run.loop.time(),
             refused=was_refused(status, error),
             is_429=status == TOO_MANY,
         )
@@ -116,7 +116,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
         self._wait(seconds)
 
     def _wait(self, seconds: float) -> None:
-        self._run.limit.waits(self._slot, self._loop.time(), seconds)
+        self._run.limit.waits(self._slot, self._run.loop.time(), seconds)
         self._run.wake()
 
     def call_started(self, call: CallInfo) -> None:
@@ -138,7 +138,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
 
     def _is_here(self) -> bool:
         """Whether this is the run's event loop; calls may be made in those of other threads."""
-        return asyncio.get_running_loop() is self._loop
+        return asyncio.get_running_loop() is self._run.loop
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float

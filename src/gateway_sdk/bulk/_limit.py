@@ -67,17 +67,13 @@ class FixedLimit:
     _slot = Slot(0.0, Stage(1, 0.0, Alarm(), needs=0))  # of all calls: nothing is learned
 
     def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
+        self.maximum = self.size = maximum
         self._under_way = 0
-
-    @property
-    def size(self) -> int:
-        return self._maximum
 
     def has_room(self, now: float, waiting: int) -> bool:
         """Tell whether another item may start, while so many results wait."""
         del now
-        return self._under_way + waiting < self._maximum
+        return self._under_way + waiting < self.maximum
 
     def wakes_at(self, now: float) -> float | None:
         """Return when there may be room, if that does not depend on the end of calls."""
@@ -201,10 +197,6 @@ class Controller(FixedLimit):
         self._idle = Alarm()  # of attempts while the gateway served far fewer than it can
         self._go_to(min(start, maximum), self._started, 0.0, needs=start / 2)
 
-    @property
-    def size(self) -> int:
-        return self._stage.size
-
     def has_room(self, now: float, waiting: int) -> bool:
         stage, here = self._stage, len(self._slots) + waiting
         if self._sleeping:
@@ -260,7 +252,9 @@ class Controller(FixedLimit):
         slot.began, slot.stage, slot.was_asleep = now, self._stage, False
 
     def _learn_from(self, slot: Slot, now: float, *, refused: bool, is_429: bool) -> None:
-        if (is_429 or not refused) and self._was_idle(slot) and self._idle.add(refused=refused):
+        # A success proves nothing while there is no evidence, as nearly always.
+        counts = is_429 or (not refused and self._idle.evidence)
+        if counts and self._was_idle(slot) and self._idle.add(refused=refused):
             self._pace.limit(now)  # it is not the number of calls
         if not refused:
             self._succeeded(slot, now)
@@ -281,7 +275,7 @@ class Controller(FixedLimit):
         """Whether the gateway served at most half as many calls as it is known to accept."""
         spare = max(1, self._good // 2)
         if self._pace.took(spare, slot.began):
-            return False  # as nearly always
+            return False
         spare -= sum(other.began <= slot.began for other in self._slots)  # and itself
         return spare >= 0 and not self._pace.took(spare + 1, slot.began)
 
@@ -313,18 +307,6 @@ class Controller(FixedLimit):
                 self._refuse(now, share)
 
     @property
-    def _shares(self) -> tuple[float, float]:
-        """The usual share of refusals, and the one that a call too many would cause."""
-        if self._act in (self._started, self._learned):
-            return NOISE, FLOOD
-        usual = self._base.rate
-        return usual, min(0.9, usual + self._excess)
-
-    @property
-    def _excess(self) -> float:
-        return max(_RESOLUTION, 1 / self.size)
-
-    @property
     def _unit(self) -> int:
         return max(1, int(self._good * _RESOLUTION))
 
@@ -347,7 +329,7 @@ class Controller(FixedLimit):
             return
         self._keep()
         self._good = self.size
-        if self.size < self._maximum:
+        if self.size < self.maximum:
             self._go_to(2 * self.size, self._started, now, needs=self.size)
         else:
             self._hold(now)
@@ -387,7 +369,7 @@ class Controller(FixedLimit):
 
     def _look_for_more(self, now: float) -> None:
         """Try a number halfway to the one that was too high, or a higher one if that is reached."""
-        if self._good >= self._maximum or (self._bad and self._bad <= self._good + self._unit):
+        if self._good >= self.maximum or (self._bad and self._bad <= self._good + self._unit):
             self._bad, self._step = None, 1
             self._hold(now)
             return
@@ -447,6 +429,10 @@ class Controller(FixedLimit):
         needs: float | None = None,
         alarm: Alarm | None = None,
     ) -> None:
-        size = max(1, min(size, self._maximum))
-        needs = needs or 8 / max(_RESOLUTION, 1 / size)
-        self._act, self._stage = act, Stage(size, now, alarm or Alarm(), needs=needs)
+        self.size = size = max(1, min(size, self.maximum))
+        excess = max(_RESOLUTION, 1 / size)
+        self._act, self._stage = act, Stage(size, now, alarm or Alarm(), needs=needs or 8 / excess)
+        # The usual share of refusals, and the one that a call too many would cause.
+        self._shares = NOISE, FLOOD
+        if act not in (self._started, self._learned):
+            self._shares = self._base.rate, min(0.9, self._base.rate + excess)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, Generic, cast
 
 from pydantic import BaseModel
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from gateway_sdk import errors
 from gateway_sdk.bulk._item import ItemRun
@@ -24,10 +24,7 @@ _TURNS: Final = 2
 """Turns of the event loop before a batch is passed: calls that end together share it."""
 
 _LONGEST_INTEGER: Final = 4300
-"""Digits that `from_json` reads, as Python does."""
-
-_LEVELS: Final = 100
-"""Half of the nested arrays and objects that `from_json` reads."""
+"""Digits that Python reads."""
 
 _KINDS: Final[dict[str, type[GatewayError]]] = {
     name: kind
@@ -39,6 +36,7 @@ _REPEATABILITY: Final = {operation.name: operation.repeatability for operation i
 KeyFunction = Callable[[Item], object]
 Finish = Callable[[ItemRun[Item, Value], BulkResult[Item, Value] | None], None]
 Fail = Callable[[BaseException], None]
+_Asked = tuple[ItemRun[Any, Any], Any, Callable[[ItemRun[Any, Any], Any, Any], None]]
 
 
 class MemoryResults(Generic[Item, Value]):
@@ -102,8 +100,8 @@ class LedgerResults(MemoryResults[Item, Value]):
         self._ledger = ledger
         self._dump = dump
         self._load = load
-        # What is to be written and read, with functions that take the answer, or the error.
-        self._asked: dict[str, list[tuple[Any, Callable[[Any], None]]]] = {"write": [], "read": []}
+        # What is to be written and read, of which item, and what takes the answer or the error.
+        self._asked: dict[str, list[_Asked]] = {"write": [], "read": []}
         self._working: asyncio.Task[None] | None = None
         self._context = copy_context()  # not that of an item
 
@@ -125,15 +123,13 @@ class LedgerResults(MemoryResults[Item, Value]):
             await asyncio.wait([self._working])
         await self._ledger.aclose()
 
-    def _ask(self, ask: str, what: object, answered: Callable[[Any], None]) -> None:
-        self._asked[ask].append((what, answered))
+    def _ask(self, ask: str, *asked: Any) -> None:
+        self._asked[ask].append(asked)
         if self._working is None:
             self._working = self._loop.create_task(self._work(), context=self._context)
 
-    def _write(self, entry: Entry, answered: Callable[[Any], None]) -> None:
-        self._ask("write", entry, answered)
-
-    def _noted(self, error: Exception | None) -> None:
+    def _noted(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:
+        del run, entry
         if error is not None:
             self._fail(error)
 
@@ -150,15 +146,13 @@ class LedgerResults(MemoryResults[Item, Value]):
         finally:
             self._working = None
 
-    async def _pass(
-        self, batch: Sequence[tuple[Any, Callable[[Any], None]]], ask: Callable[..., Any]
-    ) -> None:
+    async def _pass(self, batch: Sequence[_Asked], ask: Callable[..., Any]) -> None:
         try:
-            answers = await ask([what for what, _ in batch]) or [None] * len(batch)
+            answers = await ask([what for _, what, _ in batch]) or [None] * len(batch)
         except Exception as error:  # noqa: BLE001 - it is that of each of them
             answers = [error] * len(batch)
-        for (_, answered), answer in zip(batch, answers, strict=True):
-            answered(answer)
+        for (run, what, answered), answer in zip(batch, answers, strict=True):
+            answered(run, what, answer)
 
     def digest(self, item: Item) -> bytes | None:
         return digest_of(item if self._key is None else self._key(item))
@@ -167,9 +161,9 @@ class LedgerResults(MemoryResults[Item, Value]):
         return self._ledger.has(digest or b"")
 
     def recall(self, run: ItemRun[Item, Value]) -> None:
-        self._ask("read", run.digest, partial(self._recalled, run))
+        self._ask("read", run, run.digest, self._recalled)
 
-    def _recalled(self, run: ItemRun[Item, Value], entry: Entry | Exception) -> None:
+    def _recalled(self, run: ItemRun[Item, Value], _: bytes, entry: Entry | Exception) -> None:
         if isinstance(entry, Exception):
             self._fail(entry)
             self._finish(run, None)
@@ -191,7 +185,7 @@ class LedgerResults(MemoryResults[Item, Value]):
             )
         if run.intent is None:
             run.intent = self._loop.create_future()
-            self._write(_note(run, State.BEGUN), partial(_resolve, run.intent))
+            self._ask("write", run, _note(run, State.BEGUN), partial(_resolve, run.intent))
         try:
             await asyncio.shield(run.intent)  # other calls of the item may wait for it too
         except Exception as error:
@@ -201,7 +195,7 @@ class LedgerResults(MemoryResults[Item, Value]):
     def withdraw(self, run: ItemRun[Item, Value]) -> None:
         if run.intent is not None:
             run.intent = None
-            self._write(_note(run, State.INTERRUPTED), self._noted)
+            self._ask("write", run, _note(run, State.INTERRUPTED), self._noted)
 
     def ended(self, run: ItemRun[Item, Value], value: Any) -> None:
         text = None
@@ -214,18 +208,16 @@ class LedgerResults(MemoryResults[Item, Value]):
                     "give dump=, a function that converts it to JSON"
                 )
                 failure.outcome = run.outcome
-        self._write(_entry_of(run, text), partial(self._written, run, text))
+        self._ask("write", run, _entry_of(run, text), self._written)
 
-    def _written(
-        self, run: ItemRun[Item, Value], text: str | None, error: Exception | None
-    ) -> None:
-        self._noted(error)
+    def _written(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:
+        self._noted(run, entry, error)
         if error is not None:
             self._finish(run, None)
             return
         # The value of the ledger, as every later result of an equal item has it: else a run that
         # goes on after a kill would give other types than one that was not interrupted.
-        value = self._loaded(run, text) if run.error is None else None
+        value = self._loaded(run, entry.value) if run.error is None else None
         self._finish(run, run.result_with(value))
 
     def interrupted(self, run: ItemRun[Item, Value]) -> None:
@@ -233,7 +225,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         if run.may_repeat:
             self.withdraw(run)
         else:
-            self._write(_entry_of(run, None), self._noted)
+            self._ask("write", run, _entry_of(run, None), self._noted)
 
     def _loaded(self, run: ItemRun[Item, Value], text: str | None) -> Any:
         stored = StoredValue(text or "null")
@@ -252,7 +244,7 @@ def _note(run: ItemRun[Any, Any], state: State) -> Entry:
     return Entry(key=run.digest or b"", state=state, once=True, item=item_text(run.item))
 
 
-def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
+def _resolve(written: asyncio.Future[None], _: object, __: Entry, error: Exception | None) -> None:
     if error is None:
         written.set_result(None)
     else:
@@ -263,9 +255,8 @@ def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
 def _value_text(value: Any) -> str:
     """Write a value as JSON that can be read; the error otherwise may show the value."""
     text = to_json(value, by_alias=True, inf_nan_mode="strings").decode()
-    # Only such a text can have a too long integer, or be too deep; others need not be tried.
-    if len(text) > _LONGEST_INTEGER or text.count("[") + text.count("{") > _LEVELS:
-        from_json(text)
+    if len(text) > _LONGEST_INTEGER:  # only such a text can hold one that is too long
+        StoredValue(text).decode()
     return text
 
 
@@ -280,6 +271,8 @@ def item_text(item: Any) -> str | None:
 def _holds_generator(value: Any) -> bool:
     """Tell whether a value holds a generator: writing it would use it up before the call does."""
     inner: Iterable[Any] = ()
+    if value is None or isinstance(value, str | int | float):
+        return False
     if isinstance(value, Mapping):
         inner = value.values()
     elif isinstance(value, list | tuple):

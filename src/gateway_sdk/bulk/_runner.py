@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final, Generic
 
 from gateway_sdk._call.events import ITEMS, tell
@@ -38,6 +39,9 @@ the journal."""
 
 _UNWRITTEN: Final = 4
 """Results that are being written, per further call in flight: a batch of 40 costs a third less."""
+
+_NAME: Final = "bulk item"
+_IS_OPEN: Final = attrgetter("is_open")
 
 _RESULTS_IN_A_ROW: Final = 64
 """Results that are yielded in a row before other tasks may run."""
@@ -132,9 +136,6 @@ class Runner(Generic[Item, Value]):
         self._closing = False
         self._error: BaseException | None = None  # of the run
         self._outages = Outages(patience, reporter.outage, wake=self._wake, end=self._fail)
-        self._of_run = OfRun(
-            limit, Bucket(_BUDGET), results.record_intent, results.withdraw, self._wake
-        )
         self._later: deque[ItemRun[Item, Value]] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Value]] = set()
         self._unwritten: set[ItemRun[Item, Value]] = set()
@@ -149,9 +150,17 @@ class Runner(Generic[Item, Value]):
     async def run(self) -> AsyncGenerator[BulkResult[Item, Value], None]:
         """Yield one result for each item; leave nothing running at the end or after an error."""
         with self._reporter.run_is_told():
-            loop, timer = asyncio.get_running_loop(), None
+            self._loop, timer = asyncio.get_running_loop(), None
+            self._of_run = OfRun(
+                self._loop,
+                self._limit,
+                Bucket(_BUDGET),
+                self._results.record_intent,
+                self._results.withdraw,
+                self._wake,
+            )
             if self._deadline is not None:
-                timer = loop.call_later(self._deadline, self._expire)
+                timer = self._loop.call_later(self._deadline, self._expire)
             try:
                 await self._results.open(self._finish, self._fail)
                 while result := await self._next():
@@ -197,8 +206,8 @@ class Runner(Generic[Item, Value]):
         if not self._outages.allows_call or not self._has_room():
             return False
         # Calls begin while results are written, but not many: a result may make the user leave.
-        # One call at a time waits for that of the one before.
-        if len(self._unwritten) > _UNWRITTEN * (self._limit.size - 1):
+        # One call at a time waits for that of the one before, if the user asked for one.
+        if len(self._unwritten) > _UNWRITTEN * (self._limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
         may_take = self._held < AHEAD * self._limit.size or self._outages.is_on
@@ -211,14 +220,13 @@ class Runner(Generic[Item, Value]):
         return True
 
     def _has_room(self) -> bool:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._loop.time()
         # In ordered runs, results may wait for the first one, up to a limit.
         if self._limit.has_room(now, 0 if self._ordered else self._ready):
             return True
         wakes_at = self._limit.wakes_at(now)
         if wakes_at is not None and self._timer is None:
-            self._timer = loop.call_at(wakes_at, self._on_timer)
+            self._timer = self._loop.call_at(wakes_at, self._on_timer)
         return False
 
     def _on_timer(self) -> None:
@@ -254,10 +262,11 @@ class Runner(Generic[Item, Value]):
         self._under_way += 1
         run.begin(is_probe=self._outages.take_probe())
         context = copy_context()
-        context.run(ITEMS.set, (*(item for item in ITEMS.get() if item.is_open), run))
+        context.run(ITEMS.set, (*filter(_IS_OPEN, ITEMS.get()), run))
         if self._reporter.observers:
             context.run(self._reporter.item_started)
-        task = asyncio.create_task(self._call_until_taken(run), context=context)
+        # With a name, because asyncio writes a text for each task without one.
+        task = self._loop.create_task(self._call_until_taken(run), name=_NAME, context=context)
         self._tasks.add(task)
         task.add_done_callback(partial(self._call_ended, run))
 

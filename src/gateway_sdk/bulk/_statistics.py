@@ -56,17 +56,17 @@ class Alarm:
     """Sums up the evidence that the gateway refuses more than usual (CUSUM)."""
 
     def __init__(self) -> None:
-        self._evidence = 0.0  # a log-likelihood ratio, since it was last below 0
+        self.evidence = 0.0  # a log-likelihood ratio, since it was last below 0
         self._refused = self._attempts = 0
 
     def add(self, *, refused: bool, usual: float = NOISE, more: float = FLOOD) -> bool:
         """Tell whether there is enough of it."""
-        self._evidence += math.log(more / usual) if refused else math.log((1 - more) / (1 - usual))
+        self.evidence += math.log(more / usual) if refused else math.log((1 - more) / (1 - usual))
         self._attempts += 1
         self._refused += refused
-        if self._evidence <= 0:
-            self._evidence, self._attempts, self._refused = 0.0, 0, 0
-        return self._evidence >= _ALARM
+        if self.evidence <= 0:
+            self.evidence, self._attempts, self._refused = 0.0, 0, 0
+        return self.evidence >= _ALARM
 
     @property
     def share(self) -> float:

@@ -44,7 +44,7 @@ class Failure:
     advice: Advice = Advice.FIX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Entry:
     """What is kept of one item.
 

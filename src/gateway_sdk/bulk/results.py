@@ -1,6 +1,8 @@
 """The results of a run, and its progress."""
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
@@ -13,7 +15,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredValue:
     """The JSON of a journal."""
 
@@ -24,7 +26,10 @@ class StoredValue:
         try:
             return from_json(self.text)
         except ValueError:
-            raise JournalError("the journal is damaged: a value is no JSON") from None
+            # It may be deeper than pydantic reads, although pydantic wrote it.
+            with suppress(ValueError, RecursionError):
+                return json.loads(self.text)
+        raise JournalError("the journal is damaged: a value is no JSON")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import (
     AsyncIterable,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Mapping,
     Sized,
@@ -158,6 +159,9 @@ class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
     def __init__(self, results: AsyncGenerator[BulkResult[Item, Value], None]) -> None:
         self._results = results
         self._was_cancelled = False
+
+    def __anext__(self) -> Coroutine[Any, Any, BulkResult[Item, Value]]:
+        return self.asend(None)  # that of the base class would be one more coroutine
 
     async def asend(self, value: None) -> BulkResult[Item, Value]:
         try:

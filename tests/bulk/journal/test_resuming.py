@@ -233,7 +233,7 @@ JSON: list[tuple[object, object]] = [
     ("two\nlines", "two\nlines"),
     ("\u2028", "\u2028"),
     ("x" * 300_000, "x" * 300_000),  # larger than a page of the file
-    (nested(90), nested(90)),
+    (nested(220), nested(220)),
 ]
 
 LOADED: list[tuple[object, object, dict[str, Any], object]] = [
@@ -270,8 +270,8 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
 
 @pytest.mark.parametrize(
     "value",
-    [object(), "\ud800", b"\xff", {1: {2: object()}}, nested(220), 10**5000],
-    ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
+    [object(), "\ud800", b"\xff", {1: {2: object()}}, nested(300), 10**5000],
+    ids=["object", "surrogate", "bytes", "inner object", "too deep", "too long to read"],
 )
 async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -> None:
     async def call(item: str) -> object:
