@@ -1,4 +1,4 @@
-"""The checks: `nox` takes five minutes, `nox -s full` runs all, `nox -l` lists the sessions."""
+"""The checks: `nox` takes three minutes, `nox -s full` runs all, `nox -l` lists the sessions."""
 
 import os
 import shutil
@@ -75,7 +75,7 @@ def group(name: str) -> list[str]:
 @nox.session(python=list(FOUND))
 def tests(session: nox.Session) -> None:
     """Run the whole suite in parallel, examples, documents and browser included."""
-    install_for_tests(session)
+    install_for_tests(session, full="--full" in session.posargs)
     session.run("pytest", *IN_PARALLEL, *APART, *session.posargs)
 
 
@@ -90,7 +90,7 @@ def on_uvloop(session: nox.Session) -> None:
 @nox.session(python=MEASURED)
 def coverage(session: nox.Session) -> None:
     """Run the suite with its long sweeps; all of src must be covered, branches too."""
-    install_for_tests(session)
+    install_for_tests(session, full=True)
     session.run("coverage", "erase")
     session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", *APART)
     session.run("coverage", "combine", "--quiet")
@@ -100,7 +100,7 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "report", *([f"--omit={','.join(omitted)}"] if omitted else []))
 
 
-def install_for_tests(session: nox.Session) -> None:
+def install_for_tests(session: nox.Session, *, full: bool) -> None:
     """Install what the suite needs, and warn of the tests that are skipped without a program."""
     if not REDIS:
         session.warn("not tested, because no redis-server was found: Redis, for tokens and queues")
@@ -108,7 +108,7 @@ def install_for_tests(session: nox.Session) -> None:
         session.warn("not tested, because no Chromium was found: logging in with a real browser")
     if not POSTGRES:
         session.warn("not tested, because no postgres was found: fleets")
-    groups = ("test", "browser", "examples", "fleet")
+    groups = ("test", "browser", "examples", *(["fleet"] if full else []))
     packages = (package for name in groups for package in group(name))
     # Else each of the parallel processes compiles all packages, at the same time as the others.
     compiling = {"UV_COMPILE_BYTECODE": "1"}
