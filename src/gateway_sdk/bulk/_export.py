@@ -15,6 +15,7 @@ from itertools import islice
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
+from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from gateway_sdk._extras import needing_extra
@@ -198,6 +199,8 @@ def _whole(out: Path) -> Generator[IO[bytes]]:
     draft = whole.with_name(f".{whole.name}.{token_hex(4)}")
     try:
         with draft.open("xb") as file:
+            if whole.exists():  # it may be private
+                copymode(whole, draft)
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -1,10 +1,8 @@
 """The commands of exchange rates: `gateway rates`, `gateway bulk rates`, `gateway bulk export`."""
 
 import re
-import sqlite3
 from calendar import monthrange
 from collections.abc import Iterable
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -276,7 +274,9 @@ def bulk_rates(
     complaint = run.complaint()
     if run.total is not None:
         say(f"{run.there} of {run.total} series, {run.fetched} of them new")
-    _tell_left_out(symbol for _, symbol in run.left_out)
+    if run.left_out:
+        found = sorted({symbol for _, symbol in run.left_out})
+        say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
     if run.total is not None and run.done == run.total:
         _write(kept, out, rates=True)
     if complaint:
@@ -313,14 +313,6 @@ def _fetch(run: Run, options: dict[str, Any]) -> None:
         ) from error
 
 
-WITHOUT_RATES: Final = """
-select json_extract(item, '$.symbols') as symbol, count(*) from items
-group by json_extract(item, '$.base'), symbol
-having symbol is not null and min(status is 404)
-"""
-"""Currencies for which the gateway always answered 404, as a run leaves them out."""
-
-
 @many.command()
 def export(
     journal: Annotated[Path, argument("RUN.db", "The journal of a run.")], out: OutFile
@@ -331,17 +323,8 @@ def export(
     the value as JSON. The journal may be that of a run that is under way.
     """
     written = _write(journal, out)
-    uri = f"{journal.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True)) as database:
-        unknown = database.execute(WITHOUT_RATES).fetchall()
-    _tell_left_out(symbol for symbol, _ in unknown)
-    if failed := written.failed - sum(count for _, count in unknown):
-        raise CommandError(f"{failed} items of the journal have no value", Status.UNCHANGED)
-
-
-def _tell_left_out(symbols: Iterable[str]) -> None:
-    if found := " ".join(sorted({*symbols})):
-        say(f"Left out, because the gateway has no rates of them: {printable(found)}")
+    if written.failed:
+        raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
 
 
 def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Exported:
