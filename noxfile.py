@@ -220,7 +220,7 @@ def types(session: nox.Session) -> None:
 
     with ThreadPoolExecutor() as pool:
         for shown in pool.map(check, checks):  # those that failed have shown their output already
-            session.log("".join(shown))
+            session.log("".join(filter(None, shown)))
 
 
 @nox.session(default=False)

@@ -14,7 +14,7 @@ _FAILURES: Final = range(400, 600)
 class RetryPolicy:
     """How often a call is tried, and how long it waits between attempts.
 
-    The policy cannot make an operation repeatable: see `repeatable_after`.
+    The policy cannot make an operation repeatable: see `Repeatability`.
 
     Attributes:
         attempts: The largest number of requests per call, with the first one. A renewed access

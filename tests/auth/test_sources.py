@@ -144,6 +144,7 @@ class Vault:
     def __init__(self, clock: Clock, life: float | None = LIFE, kind: Any = Token) -> None:
         self.asked = 0
         self.fails = False
+        self.failure: type[BaseException] = LookupError
         self.open = asyncio.Event()
         self.open.set()
         self._clock, self._life, self._kind = clock, life, kind
@@ -153,7 +154,7 @@ class Vault:
         name = f"token-{self.asked}"
         await self.open.wait()
         if self.fails:
-            raise LookupError(name)
+            raise self.failure(name)
         if self._kind is not Token:
             return self._kind(name)
         now = self._clock.now
@@ -224,21 +225,26 @@ async def test_near_the_end_one_call_asks_and_the_others_do_not_wait(
     assert vault.asked == 2
 
 
+@pytest.mark.parametrize("failure", [LookupError, asyncio.CancelledError])
 async def test_a_failure_ahead_of_the_end_costs_no_call(
-    clock: Clock, vault: Vault, source: FunctionTokenSource, caplog: pytest.LogCaptureFixture
+    clock: Clock,
+    vault: Vault,
+    source: FunctionTokenSource,
+    caplog: pytest.LogCaptureFixture,
+    failure: type[BaseException],
 ) -> None:
     """The token that still works is used, and the function asked again after a second."""
     await source.token()
-    vault.fails = True
+    vault.fails, vault.failure = True, failure
     for moment, asked in [(LIFE - 9, 2), (LIFE - 8.1, 2), (LIFE - 8, 3)]:
         clock.now = NOW + moment
         assert await names(source, 3) == {"token-1"}
         assert vault.asked == asked
     assert [record.getMessage() for record in caplog.records] == [
-        "the access token cannot be renewed ahead of its end: LookupError"
+        f"the access token cannot be renewed ahead of its end: {failure.__name__}"
     ] * 2
     clock.now = NOW + LIFE
-    with pytest.raises(LookupError):
+    with pytest.raises(failure):
         await source.token()
 
 

@@ -91,8 +91,7 @@ class FunctionTokenSource:
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
         self._cached: CachedToken | None = None
-        self._asks_always = False
-        self._ask_again_at = -math.inf
+        self._asks_always, self._ask_again_at = False, -math.inf
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = asyncio.Lock()
         self._failure: GatewayError = AuthError("")  # the last one
@@ -132,7 +131,8 @@ class FunctionTokenSource:
     async def _renew(self) -> AccessToken:
         try:
             return await self._ask()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            raise_if_cancelled(error)
             self._failure = _failed(error)
             if self._cached is None or not self._cached.lasts():
                 raise

@@ -38,7 +38,8 @@ AHEAD: Final = 8
 the journal."""
 
 _UNWRITTEN: Final = 4
-"""Results that are being written, per further call in flight: a batch of 40 costs a third less."""
+"""Results that are being written, per further call that may be in flight: a batch of 40 costs a
+third less."""
 
 _NAME: Final = "bulk item"
 _IS_OPEN: Final = attrgetter("is_open")

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class StoredValue:
     """The JSON of a journal."""
 

@@ -10,6 +10,9 @@ import typer
 
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 
+LARGEST: Final = 16 * 2**20
+"""Bytes of a file of JSON, which is read as a whole: no customer is so large, but /dev/zero is."""
+
 GIVEN: Final[dict[str, Any]] = {}
 """The options for every command, such as "base_url", as this process has got them."""
 
@@ -73,12 +76,16 @@ def read_json(word: str) -> Any:
     name = name_of(word)
     with open_file(word) as file:
         try:
-            # Floats may lose digits: no field takes one.
-            return json.loads(file.read().decode("utf-8-sig"), object_pairs_hook=_unique)
+            data = file.read(LARGEST + 1)
         except OSError as error:
             refuse(f"cannot read {name}: {error.strerror}")
-        except (RecursionError, ValueError) as error:
-            refuse(f"{name} is no JSON in UTF-8: {error}")
+    if len(data) > LARGEST:
+        refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
+    try:
+        # Floats may lose digits: no field takes one.
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except (RecursionError, ValueError) as error:
+        refuse(f"{name} is no JSON in UTF-8: {error}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def write_out(data: str | bytes) -> None:
 
 @contextmanager
 def whole_output() -> Generator[None]:
-    """Flush standard output at the end; if it cannot be written, raise an CommandError."""
+    """Flush standard output at the end; if it cannot be written, raise a CommandError."""
     try:
         try:
             yield

@@ -2,13 +2,18 @@
 
 try:
     from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
+    from gateway_sdk.sandbox._faults import Fault, Faults
+    from gateway_sdk.sandbox._received import ReceivedCall
+    from gateway_sdk.sandbox._sandbox import (
+        SANDBOX_ACCESS_TOKEN,
+        Sandbox,
+        SandboxServer,
+        SandboxTenant,
+    )
+    from gateway_sdk.sandbox._visitor import Visitor
 except ModuleNotFoundError as error:
     needed = "the sandbox needs its extra: pip install 'gateway-sdk[sandbox]'"
     raise ModuleNotFoundError(needed, name=error.name) from error
-from gateway_sdk.sandbox._faults import Fault, Faults
-from gateway_sdk.sandbox._received import ReceivedCall
-from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox, SandboxServer, SandboxTenant
-from gateway_sdk.sandbox._visitor import Visitor
 
 __all__ = [
     "AUTHORIZE_PATH",
