@@ -128,8 +128,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         if self._working is None:
             self._working = self._loop.create_task(self._work(), context=self._context)
 
-    def _noted(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:
-        del run, entry
+    def _noted(self, _: ItemRun[Item, Value], __: Entry, error: Exception | None) -> None:
         if error is not None:
             self._fail(error)
 

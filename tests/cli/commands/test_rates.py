@@ -18,9 +18,9 @@ from rich.progress import Progress as Bar
 from starlette.responses import Response
 
 from gateway_sdk.bulk import BulkResult, Outage, Progress
-from gateway_sdk.cli import series
+from gateway_sdk.cli import run as bulk_run
 from gateway_sdk.cli.output import Notes, progress
-from gateway_sdk.cli.series import Run
+from gateway_sdk.cli.run import Run
 from gateway_sdk.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
@@ -449,7 +449,9 @@ async def test_what_a_run_waits_for_is_told_once(
             on_progress(Progress(0, 0, 0, None, found))
         yield result(failure(ServerError, LOST, 500))
 
-    monkeypatch.setattr(series, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it)))
+    monkeypatch.setattr(
+        bulk_run, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it))
+    )
     currency = SimpleNamespace(exchange_rate_series_bulk=results)
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 

@@ -23,7 +23,8 @@ from gateway_sdk.cli.arguments import (
 )
 from gateway_sdk.cli.output import choose_form, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
-from gateway_sdk.cli.series import Run, draw_chart, draw_curves, read_series, shortest, to_parquet
+from gateway_sdk.cli.run import Run
+from gateway_sdk.cli.series import draw_chart, draw_curves, read_series, shortest, to_parquet
 from gateway_sdk.cli.session import ask, explain
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.session import GatewaySession
