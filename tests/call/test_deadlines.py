@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -230,6 +231,32 @@ async def test_a_cancellation_beside_the_deadline_is_not_taken_for_it() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not calls.scopes
+
+
+@pytest.mark.parametrize("deadline", [9.0, None])
+@in_virtual_time
+async def test_a_call_ends_as_soon_as_a_cancellation_of_others_is_taken_back(
+    deadline: float | None,
+) -> None:
+    """A time-out of the user has fired, and tidies up, when the deadline or the cut comes."""
+    loop: Any = asyncio.get_running_loop()
+    calls = CallsInFlight()
+
+    async def work() -> None:
+        with CallScope(calls, deadline):
+            loop.call_at(10.0, calls.cut)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(8):
+                    try:
+                        await asyncio.sleep(1000)
+                    finally:
+                        await asyncio.sleep(3)
+            await asyncio.sleep(1000)
+
+    with pytest.raises(DeadlineExceededError if deadline else SessionStateError):
+        await work()
+    assert 11.0 <= now() < 11.02
+    assert not [timer for timer in loop._scheduled if not timer.cancelled()]
 
 
 async def test_nothing_is_sent_after_a_deadline_that_passed_unseen() -> None:

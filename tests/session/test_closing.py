@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -193,6 +193,30 @@ async def test_closing_at_once_is_free(opened: bool) -> None:
     await asyncio.gather(*(gateway.aclose() for _ in range(3)))
 
     assert repr(gateway).endswith("(closed)>")
+
+
+@in_virtual_time
+async def test_nothing_is_sent_after_the_closing_by_a_call_that_others_were_cancelling() -> None:
+    async def token() -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                try:
+                    await asyncio.sleep(1000)
+                finally:  # it tidies up for longer than the session waits
+                    await asyncio.sleep(100)
+        return "token"
+
+    transport = Recording()
+    gateway = GatewaySession(
+        "https://gateway.test", access_token=token, transport=transport, drain=0.0
+    )
+    call = asyncio.create_task(CALLS["order_history"](gateway))
+    await asyncio.sleep(2)
+    await gateway.aclose()
+
+    with pytest.raises(SessionStateError):
+        await call
+    assert not transport.taken.is_set()
 
 
 def test_a_closed_session_is_closed_in_every_event_loop() -> None:

@@ -4,11 +4,14 @@ import asyncio
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, SessionStateError
 from gateway_sdk.outcome import Advice
+
+_AGAIN: Final = 0.01
+"""Seconds between two tries to end a call that somebody else is cancelling."""
 
 
 class CallsInFlight:
@@ -80,10 +83,11 @@ class CallScope(OwnCancellation):
             raise self._reason from None
 
     def check(self) -> None:
-        """Raise the error of the deadline if it has passed; called right before the first byte."""
+        """Raise the error of a call that has to end; called right before the first byte."""
         # The timer may be late, on an event loop that is busy.
         if self._due is not None and time.monotonic() >= self._due:
             self._reason = self._late()
+        if self._reason is not None:
             raise self._reason
 
     def end(self) -> None:
@@ -98,5 +102,10 @@ class CallScope(OwnCancellation):
         return DeadlineExceededError(f"the deadline of {self._deadline:g} s passed")
 
     def _end_with(self, reason: GatewayError) -> None:
-        if self._reason is None and self.cancel():
-            self._reason = reason
+        self._reason = self._reason or reason
+        if not (self.cancel() or self._is_asked_for):
+            # Whoever else is cancelling the task may take it back, as a time-out of the user does.
+            if self._timer is not None:
+                self._timer.cancel()
+            loop = self._task.get_loop()
+            self._timer = loop.call_later(_AGAIN, self._end_with, self._reason)
