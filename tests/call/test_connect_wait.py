@@ -1,11 +1,13 @@
 """A gateway that restarts: calls wait for it, one connection at a time is tried."""
 
 import asyncio
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RetryPolicy
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, RetryPolicy
+from gateway_sdk._call import call
 from gateway_sdk._transport.dial import Dialler
 from tests.support.calls import CALLS
 from tests.support.raw_server import Server, raw_server
@@ -13,15 +15,17 @@ from tests.support.virtual_time import in_virtual_time, now
 
 
 class Away(httpx.AsyncBaseTransport):
-    """A gateway that is away until some time, in virtual time."""
+    """A gateway that is away for some time, in virtual time."""
 
-    def __init__(self, until: float) -> None:
-        self._until = until
+    def __init__(
+        self, until: float, *, since: float = 0.0, error: type[Exception] = httpx.ConnectError
+    ) -> None:
+        self._until, self._since, self._error = until, since, error
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if now() < self._until:
+        if self._since <= now() < self._until:
             request.extensions["gateway_sdk.transmission"].sent = False
-            raise httpx.ConnectError("refused")
+            raise self._error("refused")
         return httpx.Response(200, json={"a": 1})
 
 
@@ -39,6 +43,31 @@ async def test_a_restart_loses_no_call(attempts: int) -> None:
         assert await asyncio.gather(*calls) == [{"a": 1}] * 60
         assert sum(gateway._caller.shared.take_retry() for _ in range(200)) == 100  # its reserve
     assert now() < 3.0
+
+
+@pytest.mark.parametrize("deadline", [13.0, None])
+@in_virtual_time
+async def test_a_restart_loses_no_call_that_has_waited_in_a_queue(
+    monkeypatch: pytest.MonkeyPatch, deadline: float | None
+) -> None:
+    """Neither the gateway was away in that time, nor does the next attempt take as long."""
+    monkeypatch.setattr(call, "time", SimpleNamespace(monotonic=now))
+    gateway = Away(since=5.0, until=6.5)
+    options = {"rate_limit": RateLimit(1, 6.0), "retry": RetryPolicy(attempts=1)}
+    async with session(gateway, deadline=deadline, **options) as waiting:
+        calls = (waiting.aml.upload_document(b"x") for _ in range(2))
+        assert await asyncio.gather(*calls) == [{"a": 1}] * 2
+    assert now() == 12.0
+
+
+@in_virtual_time
+async def test_a_slot_that_takes_too_long_is_no_restart() -> None:
+    transport = Away(until=1e9, error=httpx.PoolTimeout)
+    async with session(transport, retry=RetryPolicy(attempts=2)) as gateway:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await gateway.aml.upload_document(b"x")
+
+    assert len(caught.value.attempts) == 2
 
 
 @pytest.mark.parametrize(

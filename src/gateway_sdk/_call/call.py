@@ -254,7 +254,7 @@ class Call:
             raise token_rejected(error) from None
 
     async def _attempt(self, token: AccessToken) -> Any:
-        if not self._shared.tells_what_was_sent:  # else the engine asks, right before the first byte
+        if not self._shared.tells_what_was_sent:  # else the engine asks, at the first byte
             self._scope.check()
         request = self._request_with(token)
         how, self._reply = request.transmission, None

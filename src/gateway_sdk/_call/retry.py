@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
+import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from gateway_sdk.errors import (
@@ -79,7 +80,8 @@ async def try_again(
 
     def stop(state: RetryCallState) -> bool:
         nonlocal away, free
-        away = away + made[-1].elapsed + state.upcoming_sleep if _is_unsent(made) else 0.0
+        is_away = _is_unsent(made) and not _had_no_slot(state)
+        away = away + _took(made[-1]) + state.upcoming_sleep if is_away else 0.0
         is_free = 0.0 < away <= policy.connect_wait
         free += is_free
         if not is_free and (
@@ -88,7 +90,7 @@ async def try_again(
             return True
         reason = None
         # The next attempt may be as fast as the fastest so far.
-        fastest = min((attempt.elapsed for attempt in made), default=0.0)
+        fastest = min(map(_took, made), default=0.0)
         if not is_free and _retry_after(state) > policy.retry_after_max:
             reason = _TOO_LONG
         elif ends is not None and clock() + state.upcoming_sleep + fastest >= ends:
@@ -112,6 +114,16 @@ async def try_again(
 
 def _is_unsent(made: Sequence[Attempt]) -> bool:
     return bool(made) and made[-1].outcome is Outcome.NOT_SENT
+
+
+def _took(attempt: Attempt) -> float:
+    """Return the seconds of an attempt without those in the queues of this session."""
+    # Not below 0: they are measured by the loop's clock, which may be late on uvloop.
+    return max(0.0, attempt.elapsed - attempt.slot_wait - attempt.rate_wait)
+
+
+def _had_no_slot(state: RetryCallState) -> bool:
+    return isinstance(getattr(_error_of(state), "__cause__", None), httpx.PoolTimeout)
 
 
 def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
