@@ -8,6 +8,7 @@ import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, RetryPolicy
 from gateway_sdk._call import call
+from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.dial import Dialler
 from tests.support.calls import CALLS
 from tests.support.raw_server import Server, raw_server
@@ -121,6 +122,36 @@ async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
         assert not patient.done()
         patient.cancel()
         await asyncio.wait([patient])
+
+
+@pytest.mark.parametrize("connect", [5.0, None])
+async def test_a_trial_with_a_shorter_timeout_ends_no_other_call(
+    monkeypatch: pytest.MonkeyPatch, connect: float | None
+) -> None:
+    connects, tried = Dialler.connect, asyncio.Event()
+
+    async def hanging(dialler: Dialler) -> Connection:
+        monkeypatch.setattr(Dialler, "connect", connects)
+        tried.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with (
+        raw_server(Server().handle) as url,
+        GatewaySession(url, access_token="t", retry=None) as gateway,
+    ):
+        monkeypatch.setattr(Dialler, "connect", refused)
+        with pytest.raises(ConnectionFailedError):
+            await CALLS["order_history"](gateway)
+        monkeypatch.setattr(Dialler, "connect", hanging)
+        hasty = gateway.with_options(timeout=httpx.Timeout(5.0, connect=0.02))
+        trial = asyncio.create_task(CALLS["order_history"](hasty))
+        await tried.wait()
+        patient = gateway.with_options(timeout=httpx.Timeout(5.0, connect=connect))
+
+        assert await CALLS["order_history"](patient) == {}
+        await asyncio.wait([trial])
+        assert isinstance(trial.exception(), ConnectionFailedError)
 
 
 async def test_a_trial_that_is_cancelled_leaves_the_next_one_to_another(

@@ -1,6 +1,7 @@
 """Connects to the gateway: to the first of its addresses that answers, or through a proxy."""
 
 import asyncio
+import math
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -86,7 +87,8 @@ class Route:
         # Not one of the loop's threads: all of them may wait for this very call.
         self._loaded = Shared(self._load_tls, self._dialler.thread)
         self._is_away = False  # no connection could be made last time
-        self._trial: asyncio.Future[httpx.HTTPError | None] | None = None
+        # What becomes of it, and its time-out.
+        self._trial: asyncio.Future[tuple[httpx.HTTPError | None, float]] | None = None
 
     async def tls(self) -> ssl.SSLContext:
         """Return the context for the gateway; to load the authorities takes 30 ms."""
@@ -103,11 +105,15 @@ class Route:
         if self.proxy is not None:
             transmission.proxy = f"the proxy {host_and_port(*_address_of(self.proxy.url))}"
         await self.tls()  # its time is not that of connecting
+        limit = math.inf if seconds is None else seconds
         while self._trial is not None:
             done, _ = await asyncio.wait([self._trial], timeout=seconds)
-            failures = [trial.result() for trial in done] or [httpx.ConnectTimeout("")]
-            if failures[0] is not None:
-                raise type(failures[0])(str(failures[0])) from failures[0].__cause__
+            results = [trial.result() for trial in done] or [(httpx.ConnectTimeout(""), limit)]
+            other, waited = results[0]
+            # A shorter time-out than that of this call says nothing of the gateway.
+            is_hasty = isinstance(other, httpx.ConnectTimeout) and waited < limit
+            if other is not None and not is_hasty:
+                raise type(other)(str(other)) from other.__cause__
         trial = asyncio.get_running_loop().create_future()
         if self._is_away:
             self._trial = trial
@@ -124,7 +130,7 @@ class Route:
         finally:
             if self._trial is trial:
                 self._trial = None
-            trial.set_result(failure)
+            trial.set_result((failure, limit))
 
     async def _timed(self, transmission: Transmission, seconds: float | None) -> Connection:
         late = OwnCancellation()
