@@ -15,10 +15,14 @@ from gateway_sdk import (
     CallInfo,
     ConnectionFailedError,
     DeadlineExceededError,
+    GatewayError,
     GatewaySession,
+    Limiter,
+    NotFoundError,
     Observer,
     Outcome,
     RateLimit,
+    Repeatability,
     ReplyLostError,
     RetryPolicy,
     operations,
@@ -29,8 +33,9 @@ from gateway_sdk._transport.exchange import Exchange
 from gateway_sdk.rate_limit import RateLimiter
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS, Renewing
+from tests.support.observers import Book
 from tests.support.ports import free_port
-from tests.support.raw_server import OK
+from tests.support.raw_server import OK, Server, raw_server
 from tests.support.virtual_time import in_virtual_time, now
 
 
@@ -197,6 +202,50 @@ async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None
             await CALLS["create_customer"](sending)
 
     assert caught.value.outcome is Outcome.UNKNOWN
+
+
+class Broken(Limiter):
+    def __init__(self, hook: str, error: Exception) -> None:
+        self._hook, self._error = hook, error
+
+    def _raise(self, hook: str) -> None:
+        if hook == self._hook:
+            raise self._error
+
+    async def enter(self) -> None:
+        self._raise("enter")
+
+    def begin(self) -> None:
+        self._raise("begin")
+
+
+@pytest.mark.parametrize("given", [{}, {"transport": httpx.AsyncHTTPTransport()}], ids=len)
+@pytest.mark.parametrize("hook", ["enter", "begin"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(kind("of a permit service") for kind in (httpx.ReadTimeout, httpx.ConnectError, OSError)),
+        KeyError("-"),
+        NotFoundError("-", status=404).of_call("cancel_order", Repeatability.IDEMPOTENT, ()),
+    ],
+    ids=repr,
+)
+async def test_what_a_limiter_of_the_user_raises_says_nothing_of_the_gateway(
+    given: dict[str, Any], hook: str, error: Exception
+) -> None:
+    server, book = Server(), Book()
+    async with raw_server(server.handle) as url:
+        options = {"access_token": "t", "tenant_id": "acme", "observers": [book], **given}
+        async with GatewaySession(url, rate_limit=Broken(hook, error), **options) as sending:
+            with pytest.raises(type(error)) as caught:
+                await CALLS["create_customer"](sending)
+
+    assert server.requests == []
+    assert book.events[-1] == ("finished", 1, "NOT_SENT", type(error).__name__)
+    assert len(book.events) == 3
+    if isinstance(caught.value, GatewayError):
+        assert caught.value is not error
+        assert caught.value.operation == "create_customer"
 
 
 async def waits_of(sending: GatewaySession) -> Attempt:

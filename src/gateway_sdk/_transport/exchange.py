@@ -168,9 +168,9 @@ class Exchange(httpx.AsyncByteStream):
                 raise httpx.ConnectError("") from UnreadableReplyError(reason)
             raise httpx.ConnectError("the connection was closed") from connection.failure
         self._transmission.check()
-        self._has_begun = self._transmission.sent = True
         if self._transmission.on_sent is not None:
-            self._transmission.end_turn()
+            self._transmission.end_turn()  # if the limiter raises an error, nothing is sent
+        self._has_begun = self._transmission.sent = True
 
     def _receive_early(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""

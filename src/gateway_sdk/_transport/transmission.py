@@ -46,6 +46,7 @@ class Transmission:
     # What that transport raised before it had sent anything. Whoever
     # catches it there may send the request in another way, so another error proves nothing.
     failed_unsent: BaseException | None = None
+    limiter_error: Exception | None = None  # raised by the limiter of the user
 
     def __init__(self, *, sent: bool, check: Callable[[], None] = lambda: None) -> None:
         # Whether a byte may have been sent. The engine sets it before the first byte; with another
@@ -64,6 +65,9 @@ class Transmission:
         began = loop.time()
         try:
             await limiter.enter()
+        except Exception as error:
+            self.limiter_error = error
+            raise
         finally:
             self.rate_wait = loop.time() - began
         self.on_sent = limiter.begin
@@ -72,7 +76,11 @@ class Transmission:
         """Tell the rate limit that the request is sent now, or will not be."""
         on_sent, self.on_sent = self.on_sent, None
         if on_sent is not None:
-            on_sent()
+            try:
+                on_sent()
+            except Exception as error:
+                self.limiter_error = error
+                raise
 
 
 @dataclass(slots=True, eq=False, repr=False)
