@@ -13,6 +13,18 @@ def raise_if_cancelled(error: BaseException) -> None:
         raise error
 
 
+def cancellations() -> int:
+    """Count those that are asked of the current task."""
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+async def raise_cancellation(before: int) -> None:
+    """Raise the cancellation that code of the user has asked of its own task meanwhile."""
+    if cancellations() > before:
+        await asyncio.sleep(0)
+
+
 class OwnCancellation:
     """A cancellation of the current task that its own code asks for, from a callback, and ends."""
 

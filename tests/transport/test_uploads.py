@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Final, cast
 
 import httpx
@@ -13,9 +14,11 @@ from gateway_sdk._transport.connection import MOST_UNREAD
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.observer import CallInfo
 from gateway_sdk.outcome import Attempt
+from tests.support.calls import CALLS
 from tests.support.engines import CHUNK, IDLE, Greedy, Pieces, body_of, engine_at
 from tests.support.failing_steps import turns
-from tests.support.raw_server import OK, raw_server
+from tests.support.observers import Book
+from tests.support.raw_server import OK, Server, raw_server
 
 LARGE = 20_000_000
 
@@ -176,6 +179,36 @@ async def test_what_is_cancelled_before_its_first_piece_is_not_sent(turn: int) -
     assert call.cancelled()
     assert not transmission.sent
     assert not server.has_head.is_set()
+
+
+@pytest.mark.parametrize("pieces", [0, 1, None])
+async def test_content_that_cancels_its_caller_at_first_is_not_sent_on_a_warm_connection(
+    tmp_path: Path, pieces: int | None
+) -> None:
+    server, book = Server(), Book()
+
+    def cancel(*_: object) -> None:
+        upload.cancel()
+
+    async def stream() -> AsyncIterator[bytes]:
+        cancel()
+        for _ in range(pieces or 0):
+            yield b"x"
+
+    empty = tmp_path / "empty"
+    empty.touch()
+    async with (
+        raw_server(server.handle) as url,
+        GatewaySession(url, access_token="t", observers=[book]) as gateway,
+    ):
+        await CALLS["order_history"](gateway)
+        content, told = (empty, cancel) if pieces is None else (stream(), None)
+        upload = asyncio.create_task(gateway.aml.upload_document(content, on_progress=told))
+        await asyncio.wait([upload])
+
+    assert upload.cancelled()
+    assert book.events[-1] == ("finished", 2, "NOT_SENT", "CancelledError")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("turn", [0, 1])

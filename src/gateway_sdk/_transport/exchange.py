@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 import httpx
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
-from gateway_sdk._waiting import OwnCancellation
+from gateway_sdk._waiting import OwnCancellation, cancellations, raise_cancellation
 
 _REDIRECTED: Final = 300
 _REFUSED: Final = 400
@@ -58,15 +58,14 @@ class Exchange(httpx.AsyncByteStream):
     async def _send_chunks(
         self, head: bytes, content: AsyncIterable[bytes], length: int | None
     ) -> None:
-        caller = cast("asyncio.Task[object]", asyncio.current_task())
-        cancelled = caller.cancelling()
         # Not before: content that has begun may be impossible to send again.
-        chunks, cut = aiter(content), OwnCancellation()
+        chunks, cut, before = aiter(content), OwnCancellation(), cancellations()
         unsent, left = head, length
-        while (chunk := await self._next_chunk(chunks, cut)) is not None:
-            # A content that cancels its own caller: the error is raised at the next wait.
-            if caller.cancelling() > cancelled:
-                await asyncio.sleep(0)
+        while True:
+            chunk = await self._next_chunk(chunks, cut)
+            await raise_cancellation(before)  # of content that cancels its own caller
+            if chunk is None:
+                break
             if left is None:
                 unsent += b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
             elif (left := left - len(chunk)) < 0:
