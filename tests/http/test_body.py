@@ -142,11 +142,14 @@ ERRORS = [
     TimeoutError("somebody's"),
     OSError("a disk"),
     ZeroDivisionError("a bug"),
+    asyncio.CancelledError("of something that it waited for"),
 ]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(error: Exception) -> None:
+async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(
+    error: BaseException,
+) -> None:
     """Bytes have left when the stream fails, so the outcome is unknown, whatever it raised."""
 
     async def failing() -> AsyncIterator[bytes]:
@@ -162,6 +165,22 @@ async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(error: 
     assert len(caught.value.attempts) == 1
     assert caught.value.__context__ is error
     assert str(error) not in texts_of(caught.value)
+
+
+async def test_an_error_that_two_streams_raise_is_written_to_by_neither_call() -> None:
+    busy = UploadFailedError("the scanner is busy")
+    busy.advice = Advice.REPEAT
+
+    async def failing() -> AsyncIterator[bytes]:
+        raise busy
+        yield b""
+
+    async with GatewaySession("https://gateway.test", access_token="t") as gateway:
+        for _ in range(2):
+            with pytest.raises(UploadFailedError, match="scanner is busy") as caught:
+                await gateway.aml.upload_document(failing())
+            assert caught.value.advice is Advice.REPEAT
+    assert busy.operation is None
 
 
 async def test_a_progress_function_that_raises_changes_nothing(

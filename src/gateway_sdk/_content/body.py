@@ -13,6 +13,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, suppress
 from contextvars import Context, copy_context
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType, coroutine
@@ -35,7 +36,7 @@ from gateway_sdk._http.request import (
     framing,
 )
 from gateway_sdk._python import tell_progress
-from gateway_sdk._waiting import cancellations, raise_cancellation
+from gateway_sdk._waiting import cancellations, raise_cancellation, raise_if_cancelled
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT
 
@@ -64,7 +65,7 @@ _TURN: Final = 2**20
 sent to a server that is fast, would hold the loop until its end."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Body(httpx.AsyncByteStream):
     chunks: Callable[[], AsyncGenerator[bytes, None]]  # from the beginning each time
     content_type: str
@@ -118,9 +119,10 @@ class Body(httpx.AsyncByteStream):
                             pause = sent + _TURN
                             await asyncio.sleep(0)
             self._report(sent)  # also for an empty document, which has no chunk
-        except Exception as error:  # it is the user's, and may be anything
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the user's, any one
+            raise_if_cancelled(error)
             if isinstance(error, UploadFailedError) and error.operation is None:
-                raise  # else it is that of another call
+                raise copy(error) from None  # the user may raise the same one in another call
             raise UploadFailedError(
                 f"the content raised {type(error).__name__} while it was sent"
             ) from None
