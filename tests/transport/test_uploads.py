@@ -47,6 +47,19 @@ async def test_a_reply_that_overtakes_its_content_ends_it(reply: bytes) -> None:
     assert server.connections == 2
 
 
+@pytest.mark.parametrize("status", [307, 413])
+async def test_a_connection_with_unsent_bytes_is_not_used_again(status: int) -> None:
+    server = Greedy(OK.replace(b"200 OK", b"%d -" % status))
+    given: dict[str, Any] = {"access_token": "t", "tenant_id": "acme", "retry": None}
+    async with raw_server(server.handle) as url, GatewaySession(url, timeout=5, **given) as gateway:
+        for name in ("x" * LARGE, "x"):
+            with pytest.raises(StatusError) as caught:
+                await gateway.customer.create_customer({"customerName": name})
+            assert caught.value.status == status
+
+    assert server.connections == 2
+
+
 @pytest.mark.parametrize("piece", [len(CHUNK), LARGE], ids=["in pieces", "in one"])
 @pytest.mark.parametrize("how", ["cancelled", "closed in its reply"])
 async def test_an_upload_that_is_given_up_is_cut(how: str, piece: int) -> None:

@@ -112,6 +112,10 @@ class Connection(asyncio.Protocol):
             return False
         return not self._is_full
 
+    def has_sent_all(self) -> bool:
+        """Whether nothing waits for the system or for TLS."""
+        return self.can_write() and not self._transport.get_write_buffer_size()
+
     def is_quiet(self) -> bool:
         """Whether it is open, and no data have come that nobody has read."""
         return not (self._received or self.is_closing())

@@ -36,7 +36,8 @@ class Exchange(httpx.AsyncByteStream):
         # After an early refusal, servers close a connection whose upload they have not read. What
         # left in one small write was read with the head: a 404 must not cost a TLS handshake.
         was_read = self.reply.status < _REFUSED or self._left_at_once
-        return self._is_sent and was_read and self.reply.can_be_reused()
+        is_sent = self._is_sent and (self._left_at_once or self.connection.has_sent_all())
+        return is_sent and was_read and self.reply.can_be_reused()
 
     async def send(
         self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
