@@ -146,7 +146,10 @@ class GatewayError(Exception):
 
     def __copy__(self) -> Self:
         """Return a copy for another caller, with all attributes (a pickle holds only some)."""
-        return cast("Self", _make(type(self), self.args, vars(self)))
+        kept = {**vars(self)}
+        if "__notes__" in kept:  # a list, to which add_note appends
+            kept["__notes__"] = [*kept["__notes__"]]
+        return cast("Self", _make(type(self), self.args, kept))
 
     def __deepcopy__(self, _: object) -> Self:
         return self.__copy__()

@@ -29,6 +29,13 @@ class Giving(Observer):
         self.numbers.append(("finished", attempt.number))
 
 
+class Undecided:
+    """As arrays of several numbers are."""
+
+    def __bool__(self) -> bool:
+        raise ValueError
+
+
 async def test_each_attempt_has_its_number_and_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     giving = Giving(lambda number: {"X-Attempt": str(number)})
     gateway, engine, _ = scripted(
@@ -103,6 +110,7 @@ async def test_the_fields_replace_those_of_the_session(monkeypatch: pytest.Monke
         {5: "five"},
         ["X-One"],
         "X-One: text",
+        Undecided(),
         lambda _: 1 / 0,
     ],
 )

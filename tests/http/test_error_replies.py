@@ -267,12 +267,15 @@ def test_a_copy_in_the_same_process_has_every_attribute(
 ) -> None:
     """Also what the gateway said: `dataclasses.asdict` of a bulk result makes a deep copy."""
     error = _example(kind).of_call("upload_document", Repeatability.ONCE, ())
+    error.add_note("of all callers")
 
     twin = duplicate(error)
 
     assert type(twin) is kind
     assert twin is not error
     assert (twin.args, vars(twin)) == (error.args, vars(error))
+    twin.add_note("of one caller")
+    assert error.__notes__ == ["of all callers"]
 
 
 async def test_oversized_error_keeps_its_class() -> None:
@@ -283,6 +286,7 @@ async def test_oversized_error_keeps_its_class() -> None:
 
     assert caught.value.body == body[:100]
     assert caught.value.payload is None
+    assert "; the body is larger than max_reply_bytes (100)" in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [404, 500])

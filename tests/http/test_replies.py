@@ -577,6 +577,23 @@ async def test_body_is_read_into_a_type(into: Any, body: bytes, value: Any) -> N
     assert reply.body == body
 
 
+class One(BaseModel):
+    pass
+
+
+class Other(BaseModel):
+    pass
+
+
+async def test_of_a_union_the_first_type_that_fits_is_taken() -> None:
+    """The union in the other order is equal to it."""
+    for into, expected in [(One | Other, One), (Other | One, Other)] * 2:
+        for wanted in (into, list[into]):  # type: ignore[valid-type]
+            gateway = replying(b"{}" if wanted is into else b"[{}]")
+            reply = await gateway.send(operations.CANCEL_ORDER, path=ORDER, into=wanted)
+            assert type(reply.value if wanted is into else reply.value[0]) is expected
+
+
 ORDER = {"walletId": CANARY + "-path", "orderId": CANARY + "-path"}
 
 

@@ -85,6 +85,19 @@ async def test_every_operation_goes_through_it(library: Any, name: str, way: str
     assert one.headers.raw == other.headers.raw
 
 
+async def test_a_client_that_its_owner_closes_between_two_attempts(library: Any) -> None:
+    client = library.AsyncClient(transport=answering(library, [], status_code=503))
+
+    async def close(_: float) -> None:
+        await client.aclose()
+
+    gateway = session(http_client=client, sleep=close, retry=RetryPolicy())
+    with pytest.raises(SessionStateError, match="closed by its owner") as caught:
+        await CALLS["cancel_order"](gateway)
+
+    assert [attempt.outcome.name for attempt in caught.value.attempts] == ["UNKNOWN", "NOT_SENT"]
+
+
 async def test_a_stream_is_sent_piece_by_piece(library: Any) -> None:
     seen: list[Any] = []
 

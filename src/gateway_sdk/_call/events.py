@@ -62,8 +62,7 @@ class Watch:
         """Return the header fields that this attempt has to send too."""
         fields: RawHeaders | None = None
         for observer in self._observers:
-            if given := tell(observer.attempt_started, self._call, number):
-                more: RawHeaders = tell(_checked_fields, given) or []
+            if more := tell(_added_fields, observer, self._call, number):
                 fields = replace_fields(fields, more) if fields else more
         return fields
 
@@ -97,7 +96,10 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
         return None
 
 
-def _checked_fields(given: object) -> RawHeaders:
+def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders | None:
+    given = observer.attempt_started(call, number)
+    if given is None:
+        return None
     if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
         raise ConfigurationError("attempt_started must return a mapping of names to values")
     fields: RawHeaders = []

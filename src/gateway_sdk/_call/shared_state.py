@@ -22,6 +22,7 @@ from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import with_added
+from gateway_sdk._transport.custom import client_closed
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
@@ -178,7 +179,7 @@ class SharedState:
             closed.advice = Advice.REPEAT
             raise closed
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
-            raise SessionStateError("the http_client of the session was closed by its owner")
+            raise client_closed()
 
     def begin_call(self, operation: Operation[Any]) -> Watch | None:
         self._number += 1

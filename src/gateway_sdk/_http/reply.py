@@ -313,12 +313,15 @@ def check_type(into: Any) -> None:
 
 
 def _adapter(wanted: Any) -> TypeAdapter[Any]:
+    # Unions are equal in any order, and pydantic prefers the first member that fits.
+    order = "" if isinstance(wanted, type) else repr(wanted)
     try:
-        return _kept_adapter(wanted)
+        return _kept_adapter(wanted, order)
     except TypeError:  # not hashable, such as Annotated with a list
         return TypeAdapter(wanted)
 
 
 @lru_cache(maxsize=256)
-def _kept_adapter(wanted: Any) -> TypeAdapter[Any]:
+def _kept_adapter(wanted: Any, order: str) -> TypeAdapter[Any]:
+    del order
     return TypeAdapter(wanted)

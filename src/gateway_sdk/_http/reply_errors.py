@@ -87,11 +87,12 @@ def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
     kind = _KINDS.get(reply.status, by_hundred)
     hint = _pointing_to(reply.field(b"location")) if kind is errors.RedirectError else ""
     payload = _payload(reply)
+    problem = f"; the body {reply.problem}" if reply.problem else ""
     # A proxy answers with a web page or an empty body.
     doubtful = reply.forwarded and payload is None
     error = kind(
         f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}"
-        f"{_other_status(reply.status, payload)}{_fields_in(payload)}{hint}{more}",
+        f"{_other_status(reply.status, payload)}{_fields_in(payload)}{hint}{problem}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,

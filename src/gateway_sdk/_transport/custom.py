@@ -16,6 +16,7 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._transport.transmission import EXTENSION, Request
+from gateway_sdk.errors import SessionStateError
 from gateway_sdk.rate_limit import Limiter
 
 _logger = logging.getLogger("gateway_sdk")
@@ -63,6 +64,10 @@ class ClientTransport:
         self._library = library
 
     async def handle_async_request(self, request: Any) -> Any:
+        if self._client.is_closed:
+            closed = client_closed()
+            request.extensions[EXTENSION].failed_unsent = closed
+            raise closed
         try:
             return await self._client.send(request, auth=None, follow_redirects=False, stream=True)
         except self._library.HTTPStatusError as error:  # from a hook: here a status is no error
@@ -73,6 +78,10 @@ class ClientTransport:
 
     async def aclose(self) -> None:
         """Leave the client open: it is its owner's."""
+
+
+def client_closed() -> SessionStateError:
+    return SessionStateError("the http_client of the session was closed by its owner")
 
 
 class CustomTransport:
