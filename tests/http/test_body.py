@@ -172,7 +172,8 @@ async def test_an_error_that_two_streams_raise_is_written_to_by_neither_call() -
     busy.advice = Advice.REPEAT
 
     async def failing() -> AsyncIterator[bytes]:
-        raise busy
+        for error in [busy]:
+            raise error
         yield b""
 
     async with GatewaySession("https://gateway.test", access_token="t") as gateway:
