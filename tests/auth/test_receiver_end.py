@@ -5,6 +5,8 @@ import gc
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -318,3 +320,32 @@ def test_a_loop_that_is_closed_meanwhile_leaves_nothing(
     assert open_files() == files
     gc.collect()
     no_records(caplog)
+
+
+LEFT_BEHIND = """
+import asyncio, gc
+from gateway_sdk.auth import ImplicitFlow, _receiver, login
+
+async def main():
+    opened = asyncio.Event()
+    flow = ImplicitFlow("https://login.test/authorize", "client")
+    task = asyncio.create_task(login(flow, browser=False, show=lambda line: opened.set()))
+    await opened.wait()
+    await asyncio.sleep(0)
+    return task
+
+async def collect():
+    gc.collect()
+
+_receiver._run(asyncio.sleep(0))
+loop = asyncio.new_event_loop()
+task = loop.run_until_complete(main())
+loop.close()
+"""
+
+
+@pytest.mark.parametrize("more", ["", "del task, loop; _receiver._run(collect())"])
+def test_a_login_whose_loop_is_left_behind_stops_no_program(more: str) -> None:
+    """It is destroyed when Python ends, or in the thread that would have to keep the port."""
+    command = [sys.executable, "-c", LEFT_BEHIND + more]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0

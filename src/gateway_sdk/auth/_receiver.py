@@ -142,6 +142,7 @@ class LoopbackReceiver:
             raise SessionStateError("no browser can end this login: call start_url() first")
         handler = CallbackHandler(authority_of(self._url), self._path, self._starts, finish)
         sockets, self._sockets = self._sockets, []
+        loop = asyncio.get_running_loop()
         kept = [listener.dup() for listener in sockets]
         try:
             async with asyncio.timeout(timeout):
@@ -150,7 +151,9 @@ class LoopbackReceiver:
             if not handler.result.done():  # otherwise the response came at the last moment
                 raise timed_out(timeout, self.redirect_uri, refused=handler.refused) from None
         finally:
-            if handler.has_response:
+            # Garbage of a loop that was left behind must not wait for the thread: perhaps that
+            # collects it, or Python ends. Its sockets are garbage too.
+            if handler.has_response or not loop.is_running():
                 close_all(kept)
             else:
                 handler.result.cancel()
