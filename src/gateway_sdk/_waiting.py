@@ -1,8 +1,8 @@
-"""Tasks that wait: each may be cancelled by its own code, and has its turn in a queue."""
+"""Tasks that wait: for their turn, for work that they share; and cancellations of their own."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -96,3 +96,38 @@ class FairQueue:
                 waiter.set_result(None)
                 return True
         return False
+
+
+class SingleFlight:
+    """Runs a coroutine function once for all callers that join while it runs."""
+
+    # It continues when callers are cancelled, even the last one: the next caller joins it.
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        """Wait for the work; CancelledError also if it was ended."""
+        task = self.start()
+        await asyncio.wait([task])
+        task.result()
+
+    def start(self) -> asyncio.Task[None]:
+        if (task := self._running()) is None:
+            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk-token")
+            # Its error is retrieved here: perhaps nobody waits for it.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    async def end(self) -> None:
+        """Cancel the work that runs in this event loop, and wait until it has ended."""
+        if (task := self._running()) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _running(self) -> asyncio.Task[None] | None:
+        task = self._task
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return None
+        return task

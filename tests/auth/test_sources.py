@@ -182,7 +182,8 @@ async def test_all_calls_use_the_token_of_one_question(
 ) -> None:
     """Fifty calls at once ask once, and later ones not at all, until near the end."""
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=vault)
-    for wanted, moment in [(1, 0.0), (1, LIFE - RENEWED - 0.1), (2, LIFE - RENEWED)]:
+    near = LIFE - RENEWED
+    for wanted, moment in [(1, 0.0), (1, near - 0.1), (2, near), (2, near)]:
         clock.now = NOW + moment
         await asyncio.gather(*(CALLS["order_history"](gateway) for _ in range(50)))
         assert vault.asked == wanted
@@ -206,23 +207,49 @@ async def test_a_token_without_an_end_is_asked_for_by_each_call(
         assert await asking == {f"token-{number}" for number in range(first, first + 5)}
 
 
-async def test_near_the_end_one_call_asks_and_the_others_do_not_wait(
+async def test_near_the_end_the_function_is_asked_beside_the_calls(
     clock: Clock, vault: Vault, source: FunctionTokenSource
 ) -> None:
     """The token is used as long as it works; after its end all wait for the next one."""
     await source.token()
     vault.open.clear()
     clock.now += LIFE - RENEWED
-    renewing = asyncio.create_task(source.token())
-    await asyncio.sleep(0)
     assert await names(source, 9) == {"token-1"}
     clock.now = NOW + LIFE
     waiting = asyncio.create_task(names(source, 9))
     await asyncio.sleep(0)
     vault.open.set()
-    assert text_of(await renewing) == "token-2"
     assert await waiting == {"token-2"}
     assert vault.asked == 2
+
+
+async def test_a_question_beside_the_calls_ends_with_the_token(
+    clock: Clock, vault: Vault, source: FunctionTokenSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that hangs keeps no caller from asking again in its own time."""
+    await source.token()
+    clock.now += LIFE - 0.001
+    vault.open.clear()
+    assert await names(source, 9) == {"token-1"}
+    clock.now = NOW + LIFE
+    vault.open = asyncio.Event()
+    vault.open.set()
+    assert await names(source, 9) == {"token-3"}
+    assert [record.getMessage() for record in caplog.records] == [
+        "the access token cannot be renewed ahead of its end: TimeoutError"
+    ]
+
+
+def test_a_question_beside_the_calls_ends_with_its_event_loop(
+    clock: Clock, vault: Vault, source: FunctionTokenSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    asyncio.run(names(source, 9))
+    clock.now += LIFE - 1
+    vault.open.clear()
+    for _ in range(2):
+        assert asyncio.run(names(source, 9)) == {"token-1"}
+        clock.now += 0.5
+    assert (vault.asked, caplog.records) == (2, [])
 
 
 @pytest.mark.parametrize("failure", [LookupError, asyncio.CancelledError])
@@ -303,6 +330,7 @@ def test_no_expired_token_is_ever_returned(steps: list[tuple[float, bool]]) -> N
             vault.fails, asked = fails, vault.asked
             try:
                 token = await source.token()
+                await asyncio.sleep(0)  # in which another one is asked for beside it
             except LookupError:
                 assert clock.now >= ends
                 continue

@@ -6,14 +6,14 @@ import inspect
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway_sdk._checks import check_wait
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk._waiting import raise_if_cancelled
+from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
@@ -149,9 +149,12 @@ class SharedTokenSource(NotPickled):
                 return token
             try:
                 await self._renewal.join()
-            except GatewayError as error:
+            except (GatewayError, asyncio.CancelledError) as error:
+                raise_if_cancelled(error)
                 if (token := self.ready()) is not None:
                     return token  # it was renewed in another event loop, or has worked
+                if not isinstance(error, GatewayError):
+                    raise LoginError("the login was ended") from None
                 # A copy for each caller, which sets the operation on it.
                 raise copy.copy(error) from None
         if (token := self.ready()) is not None:
@@ -339,39 +342,3 @@ async def _turn_to_log_in(
         yield found or await find()  # another process may have logged in before the lock was free
     finally:
         lock.release()
-
-
-class SingleFlight:
-    """Runs a coroutine function once for all callers that join while it runs."""
-
-    # It continues when callers are cancelled, even the last one: the next caller joins it.
-
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._work = work
-        self._task: asyncio.Task[None] | None = None
-
-    async def join(self) -> None:
-        task = self.start()
-        await asyncio.wait([task])
-        if task.cancelled():
-            raise LoginError("the login was ended")
-        task.result()
-
-    def start(self) -> asyncio.Task[None]:
-        if (task := self._running()) is None:
-            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk-token")
-            # Its error is retrieved here: perhaps nobody waits for it.
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return task
-
-    async def end(self) -> None:
-        """Cancel the work that runs in this event loop, and wait until it has ended."""
-        if (task := self._running()) is not None:
-            task.cancel()
-            await asyncio.wait([task])
-
-    def _running(self) -> asyncio.Task[None] | None:
-        task = self._task
-        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
-            return None
-        return task

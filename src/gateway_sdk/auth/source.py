@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._checks import is_async
-from gateway_sdk._waiting import raise_if_cancelled
+from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth.token import (
     DEFAULT_LEEWAY,
     AccessToken,
@@ -91,7 +91,8 @@ class FunctionTokenSource:
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
         self._cached: CachedToken | None = None
-        self._asks_always, self._ask_again_at = False, -math.inf
+        self._asks_always = False
+        self._renewal, self._renew_again_at = SingleFlight(self._renew), -math.inf
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = asyncio.Lock()
         self._failure: GatewayError = AuthError("")  # the last one
@@ -100,19 +101,17 @@ class FunctionTokenSource:
         """Return the token that is kept, or what the function returns."""
         if rejected is not None:
             self.reject(rejected)
-        if self._loop is not (loop := asyncio.get_running_loop()):
-            self._loop, self._asking = loop, asyncio.Lock()
         if not self._asks_always:
             if (token := self.ready()) is not None:
                 return token
             failure = self._failure
-            async with self._asking:
-                if (cached := self._cached) is not None and cached.is_fresh():
+            async with self._turn():
+                if (cached := self._cached) is not None and cached.lasts():
                     return cached.token
                 if self._failure is not failure:  # of the question that this caller waited for
                     raise _failed(self._failure)
                 if not self._asks_always:
-                    return await self._renew()
+                    return await self._ask_for_all()
         return await self._ask()
 
     def reject(self, token: AccessToken) -> None:
@@ -121,25 +120,37 @@ class FunctionTokenSource:
             self._cached = None
 
     def ready(self) -> Token | None:
-        """Return the token that is kept; near its end only if it need not be asked for."""
+        """Return the token that is kept, if it works; near its end, ask for another beside that."""
         cached = self._cached
         if cached is None or not cached.lasts():
             return None
-        is_asked_for = self._asking.locked() or time.monotonic() < self._ask_again_at
-        return cached.token if is_asked_for or cached.is_fresh() else None
+        if not cached.is_fresh() and time.monotonic() >= self._renew_again_at:
+            self._renew_again_at = time.monotonic() + RENEWAL_INTERVAL
+            self._renewal.start()
+        return cached.token
 
-    async def _renew(self) -> AccessToken:
+    async def _renew(self) -> None:
+        left = self._cached.left() if self._cached else 0.0
+        try:
+            async with asyncio.timeout(left), self._turn():  # then each caller asks in its own time
+                await self._ask()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - functions raise both
+            raise_if_cancelled(error)
+            kind = type(error).__name__  # without its message, which may contain a token
+            _logger.warning("the access token cannot be renewed ahead of its end: %s", kind)
+
+    def _turn(self) -> asyncio.Lock:
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._asking = loop, asyncio.Lock()
+        return self._asking
+
+    async def _ask_for_all(self) -> AccessToken:
         try:
             return await self._ask()
         except (Exception, asyncio.CancelledError) as error:
             raise_if_cancelled(error)
             self._failure = _failed(error)
-            if self._cached is None or not self._cached.lasts():
-                raise
-            self._ask_again_at = time.monotonic() + RENEWAL_INTERVAL
-            kind = type(error).__name__  # without its message, which may contain a token
-            _logger.warning("the access token cannot be renewed ahead of its end: %s", kind)
-            return self._cached.token
+            raise
 
     async def _ask(self) -> AccessToken:
         promised: Any = self._function()
@@ -151,8 +162,7 @@ class FunctionTokenSource:
             cached = CachedToken(token, DEFAULT_LEEWAY, time.time, time.monotonic)
             if not cached.lasts():
                 raise _expired(token)
-            if not self._asks_always:
-                self._cached = cached
+            self._cached = None if self._asks_always else cached
         return token
 
 

@@ -127,6 +127,10 @@ class CachedToken:
         """Return whether it can be sent."""
         return self._now() < self._ends_at
 
+    def left(self) -> float:
+        """Return for how many seconds it can still be sent."""
+        return self._ends_at - self._now()
+
     def _now(self) -> float:
         return max(self._clock(), self._monotonic() + self._offset)
 
