@@ -349,3 +349,40 @@ def test_a_login_whose_loop_is_left_behind_stops_no_program(more: str) -> None:
     """It is destroyed when Python ends, or in the thread that would have to keep the port."""
     command = [sys.executable, "-c", LEFT_BEHIND + more]
     assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+FORKED = """
+import asyncio, os, sys
+from gateway_sdk.auth import ImplicitFlow, _receiver, login
+from gateway_sdk.errors import LoginError
+
+async def attempt(who):
+    flow, more = ImplicitFlow("https://login.test/authorize", "client"), {"browser": False}
+    try:
+        await login(flow, redirect_uri=sys.argv[1], show=str, timeout=0.1, **more)
+    except LoginError as error:
+        print(who, type(error).__name__, flush=True)
+
+(said, say), (asked, ask) = os.pipe(), os.pipe()
+asyncio.run(attempt("parent"))
+if os.fork():
+    os.read(said, 1)
+    (place,) = _receiver._kept
+    _receiver.close_all(_receiver.take_port(place))
+    asyncio.run(attempt("parent"))
+    os.write(ask, b"!")
+    os.wait()
+else:
+    asyncio.run(attempt("child"))
+    os.write(say, b"!")
+    os.read(asked, 1)
+"""
+
+
+@pytest.mark.posix
+def test_a_kept_port_is_the_parents_after_a_fork() -> None:
+    """The child does not wait for its task, which does not run there, and does not hold it."""
+    command = [sys.executable, "-c", FORKED, f"http://127.0.0.1:{free_port()}/callback"]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    wanted = [b"parent LoginTimeoutError", b"child ReceiverUnavailableError"]
+    assert ended.stdout.splitlines() == [*wanted, wanted[0]]

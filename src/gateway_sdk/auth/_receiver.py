@@ -202,8 +202,9 @@ def authority_of(url: httpx.URL) -> str:
     return url.netloc.decode("ascii")
 
 
-# The kept ports, the oldest first; only the thread changes them.
-_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
+# The kept ports, the oldest first: the sockets, and their copies that a task serves; only the
+# thread changes them.
+_kept: dict[object, tuple[list[socket.socket], list[socket.socket], asyncio.Task[None]]] = {}
 
 
 def is_a_port_kept() -> bool:
@@ -228,26 +229,24 @@ def take_port(place: object) -> list[socket.socket]:
 async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]) -> None:
     if len(_kept) >= MOST_KEPT:
         close_all(await _take(next(iter(_kept))))
-    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
+    served = [listener.dup() for listener in sockets]
+    _kept[place] = sockets, served, asyncio.create_task(_serve(place, served, handler))
 
 
 async def _take(place: object) -> list[socket.socket]:
-    sockets, serving = _kept.pop(place)
+    sockets, _, serving = _kept.pop(place)
     serving.cancel()
     await asyncio.wait([serving])
     return sockets
 
 
-async def _serve(
-    place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]
-) -> None:
+async def _serve(place: object, served: list[socket.socket], handler: CallbackHandler[Any]) -> None:
     server = CallbackServer(handler, is_kept=True)
     try:
         async with asyncio.timeout(KEPT_SECONDS):
-            await server.run([listener.dup() for listener in sockets])
+            await server.run(served)
     except TimeoutError:
-        del _kept[place]
-        close_all(sockets)
+        close_all(_kept.pop(place)[0])
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -261,3 +260,14 @@ def _thread(_: int) -> asyncio.AbstractEventLoop:
     loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see _CAN_SHARE
     threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
     return loop
+
+
+def _forget_ports() -> None:
+    """Close what a fork has of its parent: no task serves it there."""
+    for sockets, served, _ in _kept.values():
+        close_all(sockets + served)
+    _kept.clear()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
+    os.register_at_fork(after_in_child=_forget_ports)
