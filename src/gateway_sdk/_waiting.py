@@ -1,9 +1,13 @@
-"""Tasks that wait: for their turn, for work that they share; and cancellations of their own."""
+"""Tasks that wait: for their turn, for shared work, for a thread; and their own cancellations."""
 
 import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def raise_if_cancelled(error: BaseException) -> None:
@@ -131,3 +135,19 @@ class SingleFlight:
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             return None
         return task
+
+
+async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
+    """Return the result of a function that may block, perhaps for ever."""
+    # A process waits at its end for threads of the default executor, and not for this one.
+    result = Future[T]()
+    result.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - who waits for the result raises it
+            result.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(result)

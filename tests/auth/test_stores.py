@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -384,6 +385,36 @@ async def test_a_keyring_beside_a_plain_file_is_used(
 async def test_any_error_of_a_keyring_is_a_store_error(ring: Ring, error: Exception) -> None:
     ring.error = error
     assert await refusal() == f"the keyring cannot be used here: {type(error).__name__}"
+
+
+HANGING = """
+import asyncio, threading
+import keyring
+from gateway_sdk.auth import KeyringStore, PrivateFileStore, Token, TokenKey
+
+async def main():
+    key = TokenKey("https://login.test/authorize", "client-1", "https://gateway.test")
+    for store in (KeyringStore(key), PrivateFileStore(key, "/nowhere")):
+        for work in (store.load(), store.save(Token("new")), store.delete()):
+            try:
+                await asyncio.wait_for(work, 0.01)
+            except TimeoutError:
+                print("late")
+
+def hangs(*_):
+    threading.Event().wait()
+
+keyring.get_keyring = hangs
+PrivateFileStore._load = PrivateFileStore._save = PrivateFileStore._delete = hangs
+asyncio.run(main())
+"""
+
+
+def test_a_store_that_hangs_keeps_no_process_from_ending() -> None:
+    """A keyring may wait for a user who is not there, and a file for a server."""
+    command = [sys.executable, "-W", "error", "-c", HANGING]
+    ended = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, [b"late"] * 6, b"")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,18 +6,17 @@ Where the response cannot reach this machine, the user pastes it, for instance i
 import asyncio
 import os
 import sys
-import threading
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
-from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias
 
 from gateway_sdk._checks import check_seconds
+from gateway_sdk._waiting import in_daemon_thread
 from gateway_sdk.auth._receiver import (
     CANNOT_LISTEN,
     DEFAULT_LOGIN_TIMEOUT,
@@ -36,10 +35,10 @@ URL (`"chromium --incognito %s"`), a function that returns whether it opened it,
 nothing. The URL is one of this machine that leads on to the authorization URL and can be opened
 once, except where the response can only be pasted: there it is the authorization URL."""
 
-T = TypeVar("T")
-
 Paste: TypeAlias = Callable[[], Awaitable[str]]
 """Returns a URL that the user pasted; raises EOFError if there will be none."""
+
+_THREAD: Final = "gateway_sdk-login"
 
 
 def show_on_stderr(text: str) -> None:
@@ -129,7 +128,7 @@ async def _first_token(
 
 
 async def _open_browser(url: str, browser: Browser, show: Callable[[str], object]) -> None:
-    if browser is not False and not await _in_thread(partial(_opens, url, browser)):
+    if browser is not False and not await in_daemon_thread(_THREAD, partial(_opens, url, browser)):
         show("No browser could be opened here.")
 
 
@@ -148,16 +147,6 @@ async def _read_pasted(
             show(f"Not this one: {error}. Paste the whole address, up to its end.")
         except EOFError:
             raise LoginError("nothing was pasted") from None
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Return the result of a function that raises nothing and may block."""
-    # A thread of its own: a process waits at its end for threads of the default executor.
-    result = Future[T]()
-    result.set_running_or_notify_cancel()  # from here on it cannot be cancelled
-    name = "gateway_sdk-login"
-    threading.Thread(target=lambda: result.set_result(work()), name=name, daemon=True).start()
-    return await asyncio.wrap_future(result)
 
 
 def _opens(url: str, browser: str | Callable[[str], bool] | None) -> bool:
@@ -248,7 +237,7 @@ async def _read(descriptor: int) -> bytes:
     if os.isatty(descriptor):
         return await _next_key()
     # This thread cannot be stopped: what comes after the login may be lost.
-    return await _in_thread(partial(_read_or_end, descriptor))
+    return await in_daemon_thread(_THREAD, partial(_read_or_end, descriptor))
 
 
 def _read_or_end(descriptor: int) -> bytes:

@@ -8,12 +8,13 @@ import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway_sdk._checks import check_wait
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
+from gateway_sdk._waiting import SingleFlight, in_daemon_thread, raise_if_cancelled
 from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
@@ -330,7 +331,7 @@ async def _turn_to_log_in(
     lock, found = LockFile(store.path.with_suffix(".lock")), None
     try:
         async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
-            await asyncio.to_thread(prepare_folder, store.path.parent)
+            await in_daemon_thread("gateway_sdk-file", partial(prepare_folder, store.path.parent))
             # Not in a thread, where a cancelled task would leave the lock behind.
             while found is None and not lock.acquire():
                 await asyncio.sleep(_POLL)

@@ -5,10 +5,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
@@ -171,6 +175,38 @@ def test_token_that_cannot_be_deleted_is_said(call_gateway: Call, settings: Sett
     assert ended.status == 1
     assert "any more" not in ended.out
     assert "cannot be removed" in ended.err
+
+
+class LockedRing(KeyringBackend):
+    """A keyring that waits for its user, who is not there."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.unlocked = threading.Event()
+
+    def _wait(self, *_: str) -> None:
+        self.unlocked.wait()
+
+    get_password: Any = _wait
+    set_password: Any = _wait
+
+
+@pytest.mark.parametrize("command", ["status", "logout", "login"])
+def test_store_that_hangs_is_not_waited_for(
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    before, ring = keyring.get_keyring(), LockedRing()
+    keyring.set_keyring(ring)
+    monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
+    monkeypatch.setattr("gateway_sdk.cli.commands.login.STORE_TIMEOUT", 0.1)
+    ended = call_gateway(command)
+    ring.unlocked.set()
+    keyring.set_keyring(before)
+
+    told = "gateway: the token store has not answered for 0.1 s\nIs GATEWAY_TOKEN_STORE right"
+    assert (ended.status, ended.err.startswith(told)) == (1, True)
 
 
 @pytest.mark.parametrize(

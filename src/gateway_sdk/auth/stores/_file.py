@@ -1,17 +1,18 @@
 """The token store in a private file."""
 
-import asyncio
 import math
 import os
 import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Final, TypeVar
 
 from gateway_sdk._python import safe_repr
+from gateway_sdk._waiting import in_daemon_thread
 from gateway_sdk.auth.stores._base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -29,6 +30,8 @@ _WRITTEN_IN: Final = 60.0
 _TRIES: Final = 100
 _PAUSE: Final = 0.01
 """Seconds before each further try: other processes read and replace the file in less than all."""
+
+_THREAD: Final = "gateway_sdk-file"
 
 T = TypeVar("T")
 
@@ -59,15 +62,15 @@ class PrivateFileStore:
 
     async def load(self) -> Token | None:
         """Return the token; None if there is no file."""
-        return await asyncio.to_thread(self._load)
+        return await in_daemon_thread(_THREAD, self._load)
 
     async def save(self, token: Token) -> None:
         """Replace the file."""
-        await asyncio.to_thread(self._save, token)
+        await in_daemon_thread(_THREAD, partial(self._save, token))
 
     async def delete(self) -> None:
         """Remove the file, if there is one."""
-        await asyncio.to_thread(self._delete)
+        await in_daemon_thread(_THREAD, self._delete)
 
     def _load(self) -> Token | None:
         try:

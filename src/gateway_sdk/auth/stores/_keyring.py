@@ -1,10 +1,10 @@
 """The token store in the keyring of the operating system; needs the extra [keyring]."""
 
-import asyncio
 from typing import Any, Final
 
 from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
+from gateway_sdk._waiting import in_daemon_thread
 from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import TokenStoreError
@@ -55,7 +55,7 @@ class KeyringStore:
             return method(SERVICE, self.key.digest, *arguments)
 
         try:
-            return await asyncio.to_thread(call)
+            return await in_daemon_thread("gateway_sdk-keyring", call)
         except TokenStoreError:
             raise
         except Exception as error:  # noqa: BLE001 - each backend raises its own errors

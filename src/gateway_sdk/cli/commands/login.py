@@ -3,10 +3,10 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
 
@@ -17,7 +17,7 @@ from gateway_sdk.cli import output, session
 from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import OPTIONS, Settings, ask, settings_of
-from gateway_sdk.errors import GatewayError
+from gateway_sdk.errors import GatewayError, TokenStoreError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -28,6 +28,8 @@ ClientId: TypeAlias = Annotated[
     str | None, option("ID", "The client id, in place of GATEWAY_CLIENT_ID.")
 ]
 
+T = TypeVar("T")
+
 ADVICE: Final = "Get one with `gateway login`."
 CLOSE_THE_TAB: Final = (
     "Close its tab in the browser now. Until you press Ctrl-C, but for "
@@ -36,6 +38,8 @@ CLOSE_THE_TAB: Final = (
 )
 TRIAL_LIFE: Final = 60.0
 """Seconds until the test token expires, if it cannot be deleted."""
+STORE_TIMEOUT: Final = 60.0
+"""Seconds: a store that takes longer hangs. A keyring may ask the user for its password."""
 
 
 @app.command()
@@ -111,11 +115,20 @@ async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> T
     # replaced, is not read.
     trial = {**settings.values, "client_id": f"{settings.values['client_id']} (trial)"}
     store = replace(settings, values=trial).store()
-    await store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE))
-    await store.delete()
+    await _in_time(store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE)))
+    await _in_time(store.delete())
     token = await auth.login(flow, **way)
-    await settings.store().save(token)
+    await _in_time(settings.store().save(token))
     return token
+
+
+async def _in_time(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        async with asyncio.timeout(STORE_TIMEOUT):
+            return await work
+    except TimeoutError:
+        told = f"the token store has not answered for {STORE_TIMEOUT:g} s"
+        raise TokenStoreError(told) from None
 
 
 def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
@@ -157,7 +170,7 @@ def status(
     else:
         store = settings.store()
         output.print_key_values([("Kept in", settings.place())])
-        token, now = asyncio.run(store.load()), time.time()
+        token, now = asyncio.run(_in_time(store.load())), time.time()
         if token is None:
             raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
         since = output.describe_moment(token.obtained_at, now)
@@ -198,7 +211,7 @@ def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     settings = settings_of(auth_url=auth_url, client_id=client_id)
     store = settings.store()
     output.print_key_values([*settings.facts(), ("Kept in", settings.place())])
-    asyncio.run(store.delete())  # also a damaged record
+    asyncio.run(_in_time(store.delete()))  # also a damaged record
     gone = "There is no access token here any more."
     output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")
 
