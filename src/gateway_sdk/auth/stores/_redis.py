@@ -1,6 +1,7 @@
 """The token store in Redis, for many machines; needs the extra [redis]."""
 
 import re
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -63,9 +64,12 @@ class RedisStore(NotPickled):
 
     async def save(self, token: Token) -> None:
         """Replace the stored token; Redis deletes it when it expires."""
-        until = None if token.expires_at is None else int(token.expires_at * 1000)
+        # Not `pxat`, which needs Redis 6.2. The end is a time of this machine's clock, so what is
+        # left of it is right for a Redis whose clock differs.
+        ends = token.expires_at
+        left = None if ends is None else max(1, int((ends - time.time()) * 1000))
         async with self._connected() as redis:
-            await redis.set(self._name, dump(token, self.key), pxat=until)
+            await redis.set(self._name, dump(token, self.key), px=left)
 
     async def delete(self) -> None:
         """Delete the token, if there is one."""
