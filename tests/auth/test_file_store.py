@@ -72,6 +72,18 @@ async def test_other_users_can_never_read_it(
     assert [mode_of(path) for path in folders] == [0o600, 0o700, 0o700, before]
 
 
+@posix
+async def test_a_token_is_not_written_where_others_could_read_it(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems, such as network shares, have one mode for all files."""
+    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result((stat.S_IFREG | 0o755, *range(9))))
+    monkeypatch.setattr(os, "fsync", None)  # which follows the writing
+    told = f"in the folder {store.path.parent}, other users could read the token"
+    assert (await error_of(store.save(NEW))).startswith(told)
+    assert names_in(store.path.parent) == []
+
+
 async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
     """A file that became very large is not read into memory, even if its start is valid."""
     await store.save(make_token("kept"))

@@ -22,6 +22,7 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 
 # No symbolic link is followed; without O_NONBLOCK the opening of a pipe would wait.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 _WRITTEN_IN: Final = 60.0
@@ -99,7 +100,7 @@ class PrivateFileStore:
             return
         if status.st_uid != os.getuid():
             raise TokenStoreError(f"the file {self.path} belongs to another user")
-        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if status.st_mode & _OTHERS:
             mode = stat.S_IMODE(status.st_mode)
             raise UnusableRecordError(
                 f"the file {self.path} is accessible to other users (mode {mode:04o}): its token "
@@ -122,6 +123,11 @@ class PrivateFileStore:
     def _replace(self, descriptor: int, draft: Path, record: bytes) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
+                if _HAS_MODES and os.fstat(descriptor).st_mode & _OTHERS:  # such as a share's
+                    raise TokenStoreError(
+                        f"in the folder {self.path.parent}, other users could read the token: its "
+                        "file system has no private files; choose another one"
+                    )
                 file.write(record)
                 file.flush()
                 os.fsync(file.fileno())
