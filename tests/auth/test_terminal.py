@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +117,31 @@ async def test_a_cancelled_paste_leaves_the_terminal_as_it_was(screen: Screen) -
     assert task.cancelled()
     assert screen.is_as_before()
     assert not asyncio.get_running_loop().remove_reader(screen.theirs)
+
+
+@posix
+@pytest.mark.parametrize("heard", [None, []])
+async def test_a_line_stays_unseen_after_a_stop(screen: Screen, heard: list[int] | None) -> None:
+    """A shell's `fg` switches echo and line mode on; a handler of the program is called, too."""
+    handler = signal.SIG_DFL if heard is None else lambda number, _: heard.append(number)
+    signal.signal(signal.SIGCONT, handler)
+    task = await reading(PasteFromTerminal())
+    termios.tcsetattr(screen.theirs, termios.TCSANOW, screen.mode)
+    signal.raise_signal(signal.SIGCONT)
+    await screen.type(f"{LONG}\r")
+    assert await task == LONG
+    assert screen.shown() == ""
+    assert screen.is_as_before()
+    assert signal.signal(signal.SIGCONT, signal.SIG_DFL) == handler
+    assert heard in (None, [signal.SIGCONT])
+
+
+@posix
+async def test_a_thread_pastes_too(screen: Screen) -> None:
+    pasting = asyncio.to_thread(lambda: asyncio.run(PasteFromTerminal()()))
+    os.write(screen.ours, b"abc\r")
+    assert await pasting == "abc"
+    assert screen.is_as_before()
 
 
 @posix

@@ -5,6 +5,7 @@ Where the response cannot reach this machine, the user pastes it, for instance i
 
 import asyncio
 import os
+import signal
 import sys
 import time
 import webbrowser
@@ -285,8 +286,21 @@ def _without_echo(descriptor: int) -> Generator[None]:
     changed = termios.tcgetattr(descriptor)
     changed[3] &= ~(termios.ECHO | termios.ICANON)
     termios.tcsetattr(descriptor, termios.TCSADRAIN, changed)
+
+    def hide_again(*received: Any) -> None:
+        """Act after `fg`: a shell shows the input of what was stopped, and cuts its lines."""
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, changed)
+        if callable(others):
+            others(*received)
+
+    others = signal.getsignal(signal.SIGCONT)
+    with suppress(ValueError):  # only the main thread can set it
+        signal.signal(signal.SIGCONT, hide_again)
     try:
         yield
     finally:
+        with suppress(ValueError):
+            signal.signal(signal.SIGCONT, others or signal.SIG_DFL)
         with suppress(termios.error):  # the terminal is closed
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
