@@ -16,6 +16,7 @@ import pytest
 from gateway_sdk import (
     AuthorizationDeniedError,
     ConfigurationError,
+    ConnectionFailedError,
     GatewayError,
     LoginError,
     LoginTimeoutError,
@@ -84,10 +85,12 @@ async def test_each_caller_gets_its_own_error(mistake: LoginError) -> None:
 
 
 WRONG = ConfigurationError("pass paste=")  # it opened no window
+OTHER = ConnectionFailedError("the broker is not there")
 AGAIN = make_token("again")
 TOLD = {
     str(DENIED): "denied",
     str(WRONG): "wrong",
+    str(OTHER): "other",
     "the gateway refuses the access tokens of the latest logins": "useless",
     "the gateway refused the access token: log in with `gateway login`": "none",
 }
@@ -98,6 +101,7 @@ TOLD = {
     [
         # A failed login is not repeated for a while.
         ([DENIED], 30, "denied +29.9 denied +0.2 2 !3"),
+        ([OTHER], 30, "other +29.9 other +0.2 2"),
         ([DENIED, DENIED], 0, "denied denied 3"),
         ([WRONG, WRONG], 30, "wrong wrong 3"),
         # A gateway that refuses each token costs two logins; a server may issue the same again.

@@ -121,7 +121,7 @@ class SharedTokenSource(NotPickled):
         # token of a recent login that the gateway had refused.
         self._counts_until = -math.inf
         self._obtained: Token | None = None
-        self._failure: LoginError | None = None
+        self._failure: GatewayError | None = None
         self._is_repeated = False
 
     @property
@@ -247,7 +247,9 @@ class SharedTokenSource(NotPickled):
                 self._cached = self._cached_of(token)
                 if found is None:
                     await self._save(token)
-        except LoginError as error:
+        except ConfigurationError:
+            raise  # it opened no window
+        except GatewayError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._obtained, self._failure = None, copy.copy(error)
             self._counts_until = self._monotonic() + self._hold
