@@ -193,20 +193,21 @@ async def test_an_error_in_reading_the_response_ends_the_wait(error: Exception, 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("changes", "wrong", "told"),
     [
-        (0, "s: no response came. If .* the redirect URI http://127.*/callback may not be reg"),
-        (1, "s: a response of other"),
-        (2, "s: 2 responses of other"),
+        ({}, 0, "s: no response came. If .* the redirect URI http://127.*/callback may not be reg"),
+        ({}, 1, "s: a response of other"),
+        ({}, 2, "s: 2 responses of other"),
+        ({"Cookie": "other=1"}, 0, "s: a response came without the login's cookie, from a browser"),
     ],
 )
 async def test_the_time_out_counts_what_was_refused(
-    monkeypatch: pytest.MonkeyPatch, wrong: int, told: str
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], wrong: int, told: str
 ) -> None:
     """Its error has the number of responses of other logins, and no more."""
     scopes = note_scopes(monkeypatch)
     async with waiting(timeout=60) as there:
-        await there.send(post(b"[]"))
+        await there.send(post(b"[]", changes))
         for _ in range(wrong):
             assert (await there.hand_in(WRONG)).status == 400
         scopes[0].reschedule(asyncio.get_running_loop().time())

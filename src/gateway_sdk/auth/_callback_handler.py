@@ -121,6 +121,7 @@ class CallbackHandler(Generic[T]):
         self.result = Future[T]()
         self.has_response = False
         self.refused = 0  # responses without the login's state
+        self.lacked_cookie = False  # a response did: it was refused before it was read
         self._authority = authority
         self._path = path
         self._starts = {start.path: start for start in starts}
@@ -174,6 +175,7 @@ class CallbackHandler(Generic[T]):
         if self.result.done():
             return reply_with(409, json=_shown(*_TOO_LATE))
         if not self._starts_of(request):
+            self.lacked_cookie = True
             return reply_with(403, json=_shown(*_ANOTHER_BROWSER))
         return None
 

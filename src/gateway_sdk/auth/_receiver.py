@@ -149,7 +149,7 @@ class LoopbackReceiver:
                 await CallbackServer(handler).run(sockets)
         except TimeoutError:
             if not handler.result.done():  # otherwise the response came at the last moment
-                raise timed_out(timeout, self.redirect_uri, refused=handler.refused) from None
+                raise timed_out(timeout, self.redirect_uri, handler) from None
         finally:
             # Garbage of a loop that was left behind must not wait for the thread: perhaps that
             # collects it, or Python ends. Its sockets are garbage too.
@@ -169,11 +169,19 @@ class LoopbackReceiver:
             raise SessionStateError("the receiver is not open: use it in `async with`, once")
 
 
-def timed_out(seconds: float | None, redirect_uri: str, *, refused: int = 0) -> LoginTimeoutError:
+def timed_out(
+    seconds: float | None, redirect_uri: str, handler: CallbackHandler[Any] | None = None
+) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
+    refused = handler.refused if handler else 0
     if refused:
         responses = "a response" if refused == 1 else f"{refused} responses"
         why = f"{responses} of other logins came"
+    elif handler and handler.lacked_cookie:
+        why = (
+            "a response came without the login's cookie, from a browser that blocks cookies or "
+            "that did not open the login's address"
+        )
     else:
         why = (
             "no response came. If the authorization server showed an error, the redirect URI "
