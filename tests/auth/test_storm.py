@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -207,31 +205,6 @@ async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
     await source.aclose()
     assert await callers == await names(source, 1) == {"1"}
     assert person.asked == 1
-
-
-def test_a_login_without_callers_keeps_no_process_from_ending() -> None:
-    """A program whose call has left its login ends at once, with nothing on standard error."""
-    program = """
-import asyncio
-from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, login
-
-async def main():
-    flow = ImplicitFlow("https://login.test/authorize", "client-1")
-    shown = asyncio.Event()
-    source = SharedTokenSource(
-        MemoryStore(), lambda: login(flow, browser=False, show=lambda line: shown.set())
-    )
-    call = asyncio.create_task(source.token())
-    await shown.wait()
-    call.cancel()
-    await asyncio.wait([call])
-    print("done")
-
-asyncio.run(main())
-"""
-    command = [sys.executable, "-W", "error", "-c", program]
-    ended = subprocess.run(command, capture_output=True, check=False, timeout=60, encoding="utf-8")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
 pytestmark = pytest.mark.usefixtures("discreet")
