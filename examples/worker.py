@@ -63,7 +63,7 @@ async def upload(path: str, context: Context = TaskiqDepends()) -> dict[str, Any
         try:
             return {"stored": await gateway.aml.upload_document(Path(path))}
         except GatewayError as error:
-            if error.advice is Advice.REPEAT:
+            if error.advice is Advice.REPEAT or error.token_is_static:
                 raise  # the middleware puts the task into the queue again
             if error.advice is not Advice.LOG_IN:
                 return {error.advice.value: str(error), "outcome": error.outcome.name}

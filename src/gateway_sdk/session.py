@@ -55,7 +55,8 @@ class GatewaySession(NotPickled):
                 limit.
             deadline: Seconds for a whole call, from its token to the end of its reply; None for
                 no limit.
-            retry: How often a call is tried, and the waits; None for a single attempt.
+            retry: How often a call is tried, and the waits; None for a single attempt, and one
+                more after a 401.
             headers: Additional headers of every request.
             transport: Your own transport in place of the SDK's connections; the session closes it.
             http_client: Your own client in place of the SDK's connections; you close it. With a
