@@ -230,7 +230,7 @@ def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
 
 
 async def test_ca_file_that_is_none() -> None:
-    for verify in ("/nonexistent/ca.pem", Path(__file__), "\x00"):
+    for verify in ("/nonexistent/ca.pem", Path(__file__), "\x00", ""):
         made = session(verify=verify)
         with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
             await made.__aenter__()

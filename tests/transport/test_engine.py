@@ -30,6 +30,30 @@ async def test_old_idle_connections_are_not_used() -> None:
     assert [len(received) for received in server.received] == [2, 1]
 
 
+@pytest.mark.parametrize(
+    ("hint", "seconds"),
+    [
+        (b"timeout=5", 4.0),
+        (b"max=100, Timeout=5", 4.0),
+        (b"timeout=1", 0.0),
+        (b"timeout=900", KEEPALIVE_EXPIRY),
+        (b"max=100", KEEPALIVE_EXPIRY),
+    ],
+)
+async def test_a_server_says_how_long_it_keeps_an_idle_connection(
+    hint: bytes, seconds: float
+) -> None:
+    """A request that comes when it closes would be lost, and of a write nothing would be known."""
+    clock = Clock(0.0)
+    server = Server(OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: " + hint + b"\r\n\r\n"))
+    async with engine_at(server.handle, clock=clock) as engine:
+        for passed in (0.0, max(seconds - 0.1, 0.0), seconds):
+            clock.now += passed
+            await body_of(await engine.send())
+
+    assert [len(received) for received in server.received] == ([2, 1] if seconds else [1, 1, 1])
+
+
 async def test_old_idle_connections_are_cut_without_another_call() -> None:
     """The engine looks from time to time; a younger one stays, and is looked at later."""
     clock, server = Clock(0.0), Server(OK[:-1])

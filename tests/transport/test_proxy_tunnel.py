@@ -1,5 +1,6 @@
 """Calls over a proxy: tunnels to TLS, plain forwarding, and TLS with the proxy itself."""
 
+import asyncio
 import base64
 import ssl
 from pathlib import Path
@@ -23,6 +24,16 @@ from tests.support.proxies import (
 from tests.support.raw_server import serving
 
 pytestmark = pytest.mark.usefixtures("environment")
+
+
+async def test_calls_that_wait_for_another_name_what_failed_too(authority: Authority) -> None:
+    """The tunnel was made; the certificate of the gateway behind it is unknown."""
+    async with behind_a_proxy(authority) as place, place.session(retry=None) as session:
+        for number in (1, 3):
+            calls = (CALLS["cancel_order"](session) for _ in range(number))
+            for error in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(error, ConnectionFailedError)
+                assert f"no connection to {HOST}:443: its certificate" in str(error)
 
 
 @pytest.mark.parametrize("way", ["proxy=", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])

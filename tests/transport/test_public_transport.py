@@ -24,7 +24,7 @@ from gateway_sdk import (
 from gateway_sdk._transport import custom, public
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
-from tests.support.raw_server import Server, raw_server, read_request
+from tests.support.raw_server import OK, Server, raw_server, read_request
 
 AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
@@ -71,6 +71,16 @@ async def test_replies_come_as_they_do_without_a_client() -> None:
 
     assert len(server.received) == 1
     assert "0 idle" in repr(transport)
+
+
+async def test_the_reply_to_head_has_no_body() -> None:
+    server = Server(OK.removesuffix(b"{}"))
+    client = httpx.AsyncClient(transport=GatewayTransport(), timeout=5)
+    async with raw_server(server.handle) as url, client:
+        for _ in range(2):
+            assert (await client.head(url)).headers["Content-Length"] == "2"
+
+    assert len(server.received) == 1
 
 
 async def test_each_origin_has_its_own_connections() -> None:

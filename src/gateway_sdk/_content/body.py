@@ -1,7 +1,6 @@
 """The body of a request: made of the user's content, sent in chunks, and again where possible."""
 
 import asyncio
-import mimetypes
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType, coroutine
 from typing import Any, Final, TypeAlias, TypeVar, cast
+from weakref import WeakSet
 
 import httpx
 from pydantic import BaseModel
@@ -238,7 +238,7 @@ async def _body_of(content: Any) -> Body:
             return _of_stream(content)
         case _ if isinstance(content, Path) or callable(getattr(content, "read", None)):
             source = await files.in_thread(files.source_of, content)
-            return _of_source(source, _guess(getattr(content, "name", None)))
+            return _of_source(source, files.media_type_of(getattr(content, "name", None)))
         case _:
             raise InvalidArgumentError(
                 "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "
@@ -270,13 +270,17 @@ def _of_source(source: Source, content_type: str) -> Body:
     )
 
 
-def _guess(name: object) -> str:
-    guessed, compression = mimetypes.guess_type(name) if isinstance(name, str) else (None, None)
-    return guessed if guessed and not compression else BINARY
+_begun: Final[WeakSet[AsyncGenerator[Any, Any]]] = WeakSet()
+"""Streams that a call has begun to read: what is left of one is not the document."""
 
 
 def _of_stream(content: AsyncIterable[Any]) -> Body:
+    generators = [content] if isinstance(content, AsyncGenerator) else []
+    if any(map(_begun.__contains__, generators)):
+        raise InvalidArgumentError("content is the stream of an earlier call: make a new one")
+
     async def chunks() -> AsyncGenerator[bytes, None]:
+        _begun.update(generators)
         iterator = aiter(content)
         try:
             async for chunk in iterator:

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import mimetypes
 import os
 import re
 import stat
@@ -19,6 +20,7 @@ from queue import SimpleQueue
 from typing import IO, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+from weakref import WeakKeyDictionary
 
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
@@ -58,6 +60,14 @@ class Source:
     length: int | None  # bytes; None if unknown: then it can be read only once
     chunks: Callable[[], Generator[bytes, None, None]]  # from the beginning each time
     ahead: bool  # whether reading ahead is safe: the user has opened nothing of it
+
+
+def media_type_of(name: object) -> str:
+    """Guess it from the name of a file; of a compressed one, only that it is binary."""
+    # Without folders: of a URL of data (RFC 2397) the type would be any text in it.
+    last = Path(name).name if isinstance(name, str) else ""
+    guessed, compression = mimetypes.guess_type(last)
+    return guessed if guessed and not compression else BINARY
 
 
 def most_after(sent: int) -> int:
@@ -128,33 +138,75 @@ def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:
 def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
     """Return the start in an open file and the bytes that follow; None if it cannot seek."""
     try:
-        if file.readable() and isinstance(file.read(0), bytes):
-            if not file.seekable():
-                return None
-            stands = file.tell()
-            end = file.seek(0, io.SEEK_END)
-            file.seek(stands)
-            start = stands if start is None else start
-            return start, max(0, end - start)
-        problem = 'it is not open for reading bytes ("rb")'
+        with _alone(file) as use:
+            if not (file.readable() and isinstance(file.read(0), bytes)):
+                problem = 'it is not open for reading bytes ("rb")'
+            elif not file.seekable():
+                if not use.has_begun:
+                    return None
+                problem = "an earlier call has read it: open it again"
+            else:
+                stands = file.tell()
+                end = file.seek(0, io.SEEK_END)
+                file.seek(stands)
+                start, begun = stands if start is None else start, use.start
+                if not (begun < start if use.has_begun else 0 < start >= end):
+                    return start, max(0, end - start)
+                problem = "an earlier call has read of it: seek to its beginning, or open it again"
+    except UploadFailedError as error:
+        problem = str(error)
     except OSError as error:
         problem = error.strerror or type(error).__name__
     except ValueError:
         problem = "it is closed"
     except (AttributeError, TypeError):  # an object that only has read()
         problem = "it lacks methods that every binary file has"
+    except Exception as error:  # noqa: BLE001 - those of compressed files are of many kinds
+        problem = type(error).__name__
     raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
 def _read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
     """Read an open file from its position; it stays open, because it belongs to the user."""
-    if span is None:
-        while chunk := _read_some(file, _READ):
-            yield chunk
-        return
-    start, length = span
-    file.seek(start)
-    yield from _exactly(file, length, _READ)
+    with _alone(file) as use:
+        use.has_begun = True
+        if span is None:
+            while chunk := _read_some(file, _READ):
+                yield chunk
+            return
+        use.start, length = span
+        file.seek(use.start)
+        yield from _exactly(file, length, _READ)
+
+
+class _Use:
+    """What calls have to know of each other that are given the same open file."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.has_begun = False  # to be read, by a call
+        self.start = 0  # where that began
+
+
+_uses: Final[WeakKeyDictionary[Any, _Use]] = WeakKeyDictionary()
+_finding: Final = threading.Lock()
+
+
+@contextmanager
+def _alone(file: OpenFile) -> Generator[_Use]:
+    """Keep other calls from an open file, which has one position for all of them."""
+    with _finding:
+        try:
+            use = _uses.setdefault(file, _Use())
+        except TypeError:  # it takes no weak reference
+            use = _Use()
+    # An earlier attempt of the same call may still end a read.
+    if not use.lock.acquire(timeout=PATIENCE):
+        raise UploadFailedError("another call reads this open file: open it once for each call")
+    try:
+        yield use
+    finally:
+        use.lock.release()
 
 
 def _exactly(file: OpenFile | io.FileIO, length: int, most: int) -> Generator[bytes, None, None]:

@@ -1,6 +1,5 @@
 """A form with files (RFC 7578). Code that reads files runs in a thread."""
 
-import mimetypes
 import secrets
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from gateway_sdk._content.files import BINARY, OpenFile, Source, source_of
+from gateway_sdk._content.files import OpenFile, Source, media_type_of, source_of
 from gateway_sdk._http.request import check_argument
 from gateway_sdk.errors import InvalidArgumentError
 
@@ -91,7 +90,7 @@ def _files_in(files: object) -> Iterator[tuple[str, bytes | Source]]:
         head = _disposition(name)
         if label:
             head += f'; filename="{label.translate(_QUOTED)}"'
-            media_type = media_type or [mimetypes.guess_type(label)[0] or BINARY]
+            media_type = media_type or [media_type_of(label)]
         for text in media_type:
             head += f"\r\nContent-Type: {text}"
         yield head, file if isinstance(file, bytes) else source_of(file, 0)
@@ -103,8 +102,9 @@ def _disposition(name: str) -> str:
 
 def _labelled(part: object) -> tuple[Any, ...]:
     """Return a part as a tuple that begins with the name of its file."""
-    own_name = "upload" if isinstance(part, bytes) else getattr(part, "name", "upload")
-    named = part if isinstance(part, tuple) else (Path(str(own_name)).name, part)
+    own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
+    label = Path(own_name).name if isinstance(own_name, str) else "upload"
+    named = part if isinstance(part, tuple) else (label, part)
     texts = (*named[:1], *named[2:])
     if len(named) not in _SIZES or not all(isinstance(text, str) for text in texts):
         raise InvalidArgumentError(

@@ -87,8 +87,8 @@ class Route:
         # Not one of the loop's threads: all of them may wait for this very call.
         self._loaded = Shared(self._load_tls, self._dialler.thread)
         self._is_away = False  # no connection could be made last time
-        # What becomes of it, and its time-out.
-        self._trial: asyncio.Future[tuple[httpx.HTTPError | None, float]] | None = None
+        # What becomes of it, its time-out, and the proxy, if it talks to that only.
+        self._trial: asyncio.Future[tuple[httpx.HTTPError | None, float, str | None]] | None = None
 
     async def tls(self) -> ssl.SSLContext:
         """Return the context for the gateway; to load the authorities takes 30 ms."""
@@ -108,11 +108,12 @@ class Route:
         limit = math.inf if seconds is None else seconds
         while self._trial is not None:
             done, _ = await asyncio.wait([self._trial], timeout=seconds)
-            results = [trial.result() for trial in done] or [(httpx.ConnectTimeout(""), limit)]
-            other, waited = results[0]
+            late = httpx.ConnectTimeout(""), limit, transmission.proxy
+            other, waited, proxy = [*(trial.result() for trial in done), late][0]
             # A shorter time-out than that of this call says nothing of the gateway.
             is_hasty = isinstance(other, httpx.ConnectTimeout) and waited < limit
             if other is not None and not is_hasty:
+                transmission.proxy = proxy  # if it is the one that failed
                 raise type(other)(str(other)) from other.__cause__
         trial = asyncio.get_running_loop().create_future()
         if self._is_away:
@@ -130,7 +131,7 @@ class Route:
         finally:
             if self._trial is trial:
                 self._trial = None
-            trial.set_result((failure, limit))
+            trial.set_result((failure, limit, transmission.proxy))
 
     async def _timed(self, transmission: Transmission, seconds: float | None) -> Connection:
         late = OwnCancellation()

@@ -6,6 +6,7 @@ since (`Connection.is_fit`), and cut otherwise.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -19,6 +20,17 @@ from gateway_sdk.rate_limit import Limiter
 
 KEEPALIVE_EXPIRY: Final = 50.0
 """Seconds that an idle connection is kept: load balancers usually close it after 60."""
+
+
+_TIMEOUT: Final = re.compile(rb"timeout=([0-9]{1,6})", re.IGNORECASE)
+_ON_THE_WAY: Final = 1.0
+"""Seconds that a request may take to the server, which may close the connection meanwhile."""
+
+
+def expiry_of(keep_alive: bytes) -> float:
+    """Return the seconds to keep a connection, by the field Keep-Alive of a reply (RFC 2068)."""
+    found = _TIMEOUT.search(keep_alive)
+    return min(KEEPALIVE_EXPIRY, float(found[1]) - _ON_THE_WAY) if found else KEEPALIVE_EXPIRY
 
 
 class Admission:
@@ -73,7 +85,7 @@ class Pool:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, float] = {}  # since when; the longest idle one comes first
+        self._idle: dict[Connection, float] = {}  # until when; the longest idle one comes first
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: Connection) -> None:
@@ -86,19 +98,19 @@ class Pool:
 
     def take(self) -> Connection | None:
         """Return the last used idle connection that is fit; those that are not are cut."""
-        oldest = self._clock() - KEEPALIVE_EXPIRY
+        now = self._clock()
         while self._idle:
-            connection, since = self._idle.popitem()
-            if since > oldest and connection.is_fit():
+            connection, until = self._idle.popitem()
+            if now < until and connection.is_fit():
                 return connection
             connection.abort()
         return None
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: Connection, seconds: float = KEEPALIVE_EXPIRY) -> None:
         """Keep a connection for another request; data that come meanwhile end it."""
         if not connection.rest():
             return
-        self._idle[connection] = self._clock()
+        self._idle[connection] = self._clock() + seconds
         if self._timer is None:
             self._wait_and_prune()
 
@@ -119,14 +131,13 @@ class Pool:
             await asyncio.wait([connection.closed for connection in self._open])
 
     def _wait_and_prune(self) -> None:
-        since = next(iter(self._idle.values()))
-        seconds = since + KEEPALIVE_EXPIRY - self._clock()
+        seconds = min(self._idle.values()) - self._clock()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._prune)
 
     def _prune(self) -> None:
         """Cut connections that were idle for too long, and look again when the next one was."""
-        oldest = self._clock() - KEEPALIVE_EXPIRY
-        for connection in [one for one, since in self._idle.items() if since <= oldest]:
+        now = self._clock()
+        for connection in [one for one, until in self._idle.items() if until <= now]:
             del self._idle[connection]
             connection.abort()
         self._timer = None

@@ -176,6 +176,8 @@ def _authorities(config: EngineConfig) -> ssl.SSLContext:
     try:
         if config.verify is True:
             return httpx.create_ssl_context(trust_env=config.trust_env)
+        if not config.verify:  # as of an empty variable: a path of it is the working folder
+            raise ValueError  # noqa: TRY301 - it is told below
         path = Path(config.verify)
         if path.is_dir():
             return ssl.create_default_context(capath=path)

@@ -40,6 +40,7 @@ class ReplyReader(RawReply):
     # Its body is what `take` has returned.
 
     fields: RawHeaders
+    has_no_body = False  # whatever its length says: it is the reply to HEAD
 
     def __init__(self) -> None:
         RawReply.__init__(self, 0, [], {})  # until the head has arrived
@@ -186,7 +187,7 @@ class ReplyReader(RawReply):
             self._closes = self._closes or version == "1.0"
         self.status, self._overhead = status, 0  # however the head came: its fields were counted
         self._keeps_alive = parser.should_keep_alive() and not self._closes
-        self.is_whole = self.is_over = status in _NO_BODY
+        self.is_whole = self.is_over = self.has_no_body or status in _NO_BODY
 
     def on_body(self, chunk: bytes) -> None:
         if self.is_over:

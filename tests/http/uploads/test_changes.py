@@ -1,17 +1,35 @@
 """Files that change while they are sent: an error, never a hang, and never a part for the whole."""
 
+import asyncio
+import gzip
 import io
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, Multipart, Outcome, UploadFailedError
+from gateway_sdk import (
+    GatewaySession,
+    InvalidArgumentError,
+    Multipart,
+    Outcome,
+    RateLimitedError,
+    UploadFailedError,
+)
 from gateway_sdk._content import files as body_file
-from tests.http.uploads.servers import Changing, grow, shrink, taking, written
+from tests.http.uploads.servers import (
+    Changing,
+    Unseekable,
+    answer,
+    grow,
+    shrink,
+    taking,
+    written,
+)
+from tests.support.raw_server import OK
 
 CHANGES: dict[str, Callable[[Any], object]] = {"grows": grow, "shrinks": shrink}
 SIZES = {"tiny": 2, "one read": 2**18, "some batches": 5 * 2**20 + 3}
@@ -117,3 +135,66 @@ async def test_a_file_that_turns_into_text() -> None:
     async with taking() as (url, _), session(url) as gateway:
         with pytest.raises(UploadFailedError, match="gives no bytes"):
             await gateway.aml.upload_document(Turning(b"x"))
+
+
+async def _generator() -> AsyncIterator[bytes]:
+    yield b"a document"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [_generator, lambda: io.BytesIO(b"a document"), lambda: Unseekable(b"a document")],
+    ids=["generator", "open file", "pipe"],
+)
+async def test_content_that_an_earlier_call_has_read_is_refused(make: Callable[[], Any]) -> None:
+    """What is left of it is not the document, and the error of that call may advise to repeat."""
+    content = make()
+    async with taking(answer(429), OK) as (url, taker), session(url) as gateway:
+        once = gateway.with_options(retry=None)
+        with pytest.raises(RateLimitedError):
+            await once.aml.upload_document(content)
+        with pytest.raises(InvalidArgumentError, match="earlier call"):
+            await once.aml.upload_document(content)
+        if isinstance(content, io.BytesIO) and content.seekable():
+            content.seek(0)
+            await once.aml.upload_document(content)
+
+    assert {upload.body for upload in taker.uploads} == {b"a document"}
+
+
+async def test_a_compressed_file_that_is_cut_is_named() -> None:
+    file = gzip.GzipFile(fileobj=io.BytesIO(gzip.compress(b"x" * 1000)[:-10]))
+    async with session("https://gateway.test") as gateway:
+        with pytest.raises(InvalidArgumentError, match="unreadable file: EOFError"):
+            await gateway.aml.upload_document(file)
+
+
+async def test_one_open_file_in_two_calls_at_a_time_is_whole_in_both() -> None:
+    file, content = io.BytesIO(), bytes(range(256)) * 20_000
+    file.write(content)
+    file.seek(0)
+    async with taking() as (url, taker), session(url) as gateway:
+        calls = (gateway.aml.update_document(name, file) for name in "ab")
+        await asyncio.gather(*calls)
+
+    assert [upload.body == content for upload in taker.uploads] == [True, True]
+
+
+class Slotted:
+    """A file that takes no weak reference."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, content: bytes) -> None:
+        self._file = io.BytesIO(content)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+async def test_a_file_that_takes_no_weak_reference_is_sent() -> None:
+    file: Any = Slotted(b"a document")
+    async with taking() as (url, taker), session(url) as gateway:
+        await gateway.aml.upload_document(file)
+
+    assert taker.uploads[0].body == b"a document"

@@ -48,11 +48,9 @@ FORMS: dict[str, Callable[[Path], Made]] = {
     "a name with quotes": lambda _: ({}, {'a"b': ('c"d\\e\r\nf\x00.txt', b"scan")}),
     "an empty name": lambda _: ({}, {"front": ("", b"scan")}),
     "a media type": lambda _: ({}, {"front": ("passport", b"scan", "image/x-own; q=1")}),
-    "an archive": lambda _: ({}, {"front": ("scans.tar.gz", b"scan")}),
     "a file in memory": lambda _: ({}, {"front": io.BytesIO(BIG)}),
     "a file in its middle": lambda _: ({}, {"front": _moved(b"scan of both sides")}),
     "a file with a name": lambda _: ({}, {"front": Named(b"scan", "folder/passport.pdf")}),
-    "a file with a number": lambda _: ({}, {"front": Named(b"scan", 3)}),
     "a file with a name of its own": lambda _: ({}, {"front": ("a.png", Named(b"scan", "b.pdf"))}),
     "a file twice": lambda _: _twice(io.BytesIO(BIG)),
     "a pipe": lambda _: ({"kind": "scan"}, {"front": Unseekable(BIG)}),
@@ -110,6 +108,26 @@ async def test_a_form_is_what_httpx_would_send(tmp_path: Path, name: str) -> Non
     assert ours.whole
     assert ours.body == theirs.body
     assert ours.framing == theirs.framing
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "media_type"),
+    [
+        (("orders.json.gz", b"x"), "orders.json.gz", "application/octet-stream"),
+        (Named(b"x", 3), "upload", "application/octet-stream"),
+        (Named(b"x", None), "upload", "application/octet-stream"),
+        (("data:a/b\r\nX: y\r\n,c.pdf", b"x"), "data:a/b%0D%0AX: y%0D%0A,c.pdf", "application/pdf"),
+    ],
+    ids=["compressed", "a descriptor", "without a name", "a URL of data"],
+)
+def test_the_name_of_a_file_decides_its_media_type_and_nothing_else(
+    part: Any, name: str, media_type: str
+) -> None:
+    _, form = form_of(Multipart({}, {"front": part}))
+    head = b"".join(form.chunks()).partition(b"\r\n\r\n")[0].decode()
+
+    disposition = f'Content-Disposition: form-data; name="front"; filename="{name}"'
+    assert head.splitlines()[1:] == [disposition, f"Content-Type: {media_type}"]
 
 
 def test_each_form_has_a_boundary_of_its_own() -> None:

@@ -16,7 +16,13 @@ from typing import Any, BinaryIO, ClassVar
 
 import pytest
 
-from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
+from gateway_sdk import (
+    DeadlineExceededError,
+    GatewayError,
+    GatewaySession,
+    InvalidArgumentError,
+    Multipart,
+)
 from gateway_sdk._content import files as thread
 from gateway_sdk._content.files import CHUNK, from_thread
 from tests.http.uploads.servers import open_files_below, taking, threads_end
@@ -159,6 +165,22 @@ async def test_a_read_that_hangs_holds_up_neither_the_loop_nor_the_deadline(
     await threads_end()
     assert not file.closed
     assert file.reads == 1
+
+
+async def test_an_open_file_that_another_call_reads_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thread, "PATIENCE", 0.01)
+    file = Hanging(bytes(4 * CHUNK))
+    async with taking() as (url, taker), session(url) as gateway:
+        first = asyncio.create_task(gateway.aml.upload_document(file))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        with pytest.raises(InvalidArgumentError, match="open it once for each call"):
+            await gateway.aml.upload_document(file)
+        file.go_on.set()
+        await first
+
+    assert [upload.whole for upload in taker.uploads] == [True]
 
 
 async def test_a_file_is_never_waited_for_in_the_event_loop(
