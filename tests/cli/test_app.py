@@ -82,8 +82,9 @@ def test_importing_the_command_does_not_run_it() -> None:
 def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+    monkeypatch.setattr("sys.stderr", None)
 
-    process.tolerate_any_encoding()
+    process.tolerate_any_stream()
     sys.stdout.write("BGN ▄")
     sys.stdout.flush()
 

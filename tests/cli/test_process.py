@@ -17,6 +17,7 @@ from gateway_sdk.cli.process import (
     whole_output,
     write_out,
 )
+from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.support import Call
 
 FULL = Path("/dev/full")
@@ -198,6 +199,42 @@ def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "stderr", None)
 
     say("The customer is created.")
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("lost", ["by its reader", "on a full disk"])
+@pytest.mark.parametrize(
+    ("command", "status", "out"),
+    [
+        ("-v customer create ada.json", 0, '{\n  "customerId": "customer-0005"'),
+        ("kyc webhook", 5, ""),
+        ("countries --nosuch", 2, ""),
+    ],
+)
+def test_messages_that_are_lost_change_nothing(
+    served: Sandbox, tmp_path: Path, lost: str, command: str, status: int, out: str
+) -> None:
+    """A script is told what became of a write, and gets its reply."""
+    (tmp_path / "ada.json").write_text('{"customerName": "Ada"}')
+    served.faults.on("send_webhook", Fault.drop_after_read())
+    reading, writing = os.pipe()
+    os.close(reading)
+    if lost == "on a full disk":
+        os.close(writing)
+        writing = os.open(FULL, os.O_WRONLY)
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "gateway_sdk.cli", *command.split()],
+        cwd=tmp_path,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        text=True,
+    )
+
+    os.close(writing)
+    assert (ended.returncode, ended.stdout[: len(out)]) == (status, out)
+    assert bool(ended.stdout) == bool(out)
 
 
 @pytest.mark.posix

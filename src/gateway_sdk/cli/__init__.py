@@ -2,11 +2,19 @@
 
 import sys
 
-from gateway_sdk.cli.process import CommandError, Status, how_to_install, say, whole_output
+from gateway_sdk.cli.process import (
+    CommandError,
+    Status,
+    how_to_install,
+    say,
+    tolerate_any_stream,
+    whole_output,
+)
 
 
 def main() -> None:
     """Run the command line and end the process with its exit status."""
+    tolerate_any_stream()
     try:
         # Imported here, because typer and rich come with an extra.
         from gateway_sdk.cli.app import app  # noqa: PLC0415

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from gateway_sdk._version import __version__
 from gateway_sdk.cli import commands
 from gateway_sdk.cli.arguments import GIVEN, option, switch
-from gateway_sdk.cli.process import CommandError, say, tolerate_any_encoding
+from gateway_sdk.cli.process import CommandError, say
 
 NOT_TAKEN: Final = {
     **dict.fromkeys(("demo", "sandbox", "login", "status", "logout", "profiles"), ("sandbox",)),
@@ -183,7 +183,6 @@ def gateway(
     command; its own options must follow it.
     """
     del base_url, tenant, token_header_file, profile, sandbox, verbose, debug, version  # in ctx
-    tolerate_any_encoding()
     command = ctx.invoked_subcommand or ""
     for name in NOT_TAKEN.get(command, ()):
         if ctx.params[name]:

@@ -5,10 +5,10 @@ import io
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final, TextIO
 
 
 class Status(IntEnum):
@@ -100,11 +100,33 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-def tolerate_any_encoding() -> None:
-    """Write "?" for what an encoding lacks, such as a curve's blocks in Latin-1."""
+class Messages:
+    """Standard error, which drops what it cannot write: the status and the data matter more."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):  # such as a full disk, or a reader that has left
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):  # at its exit Python flushes too, and a failure would be status 120
+            self._stream.flush()
+
+
+def tolerate_any_stream() -> None:
+    """Write "?" for what an encoding lacks, such as a curve's blocks in Latin-1; see Messages."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if sys.stderr is not None:
+        messages: Any = Messages(sys.stderr)
+        sys.stderr = messages
 
 
 def printable(text: str) -> str:
