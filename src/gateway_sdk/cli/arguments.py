@@ -52,7 +52,10 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
     file = open_file(word)
     if file.isatty():  # a second read after the end of what is typed would wait for more
         return file.read()
-    if word == STDIN or not file.seekable():  # such as <(command) of a shell
+    if word == STDIN:
+        # Unbuffered: Python's exit needs the lock of the buffer, and aborts if a read has it.
+        return getattr(file, "raw", file)
+    if not file.seekable():  # such as <(command) of a shell
         return file
     file.close()
     return Path(word)

@@ -1,5 +1,7 @@
+import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,8 @@ import pytest
 from gateway_sdk.cli.commands.operations import matches
 from gateway_sdk.models import Address, Country, CreateRequest, PersonData
 from gateway_sdk.sandbox import Sandbox
-from tests.cli.support import Call, StartInTerminal
+from tests.cli.support import Call, Start, StartInTerminal
+from tests.support.raw_server import OK, raw_server
 
 ORDER = ("wallet-0004", "order-0056")
 ORDER_COLUMNS = "orderId customerId walletId pair side quantity price status"
@@ -212,3 +215,25 @@ def test_typing_a_document_is_announced(
 
     assert status == 0
     assert '"size": 5' in shown
+
+
+@pytest.mark.posix
+async def test_status_is_kept_while_standard_input_stalls(
+    gateway_env: Mapping[str, str], start_gateway: Start
+) -> None:
+    """The gateway may answer before the pipe ends, and the end of the process waits for none."""
+
+    async def answer_early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b"x")
+        writer.write(OK.replace(b"200", b"503"))
+        await reader.read()
+
+    async with raw_server(answer_early) as base_url:
+        process = start_gateway(
+            "kyc", "webhook", "-", **{**gateway_env, "GATEWAY_BASE_URL": base_url}
+        )
+        batch = "x" * 2**18  # which is sent
+        await asyncio.to_thread(print, batch, end="", file=process.stdin, flush=True)
+
+        assert await asyncio.to_thread(process.wait) == 5
