@@ -222,9 +222,9 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 def test_settings_that_workers_lack_are_told_in_a_shells_spelling() -> None:
     given = {"base_url": "https://other.test", "auth_url": "", "client_id": "it's me"}
 
-    assert find_settings(given).exports() == [
-        "GATEWAY_BASE_URL=https://other.test",
-        """GATEWAY_CLIENT_ID='it'"'"'s me'""",
+    assert find_settings(given).for_from_env() == [
+        "export GATEWAY_BASE_URL=https://other.test",
+        """export GATEWAY_CLIENT_ID='it'"'"'s me'""",
     ]
 
 

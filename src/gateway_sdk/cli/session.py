@@ -98,11 +98,17 @@ class Settings:
                     text = f"…{text[text.rindex('@') :]}"
                 yield key, f"{printable(text)} ({self.sources[name]})"
 
-    def exports(self) -> list[str]:
-        """Write the settings of a login that the environment lacks, for a shell."""
+    def for_from_env(self) -> list[str]:
+        """Write, for a shell, what lets `from_env()` use the login with these settings."""
         given = {ENVIRONMENT[name]: self.values[name] for name in LOGIN}
         lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
-        return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
+        # The token would be used in place of the login's, and the others may be of another gateway.
+        others = [name for name in OF_A_GATEWAY if self.sources.get(name) != ENVIRONMENT[name]]
+        variables = [ENVIRONMENT[name] for name in dict.fromkeys(("access_token", *others))]
+        return [
+            *(f"unset {variable}" for variable in variables if os.environ.get(variable)),
+            *(f"export {name}={shlex.quote(text)}" for name, text in lacking.items()),
+        ]
 
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
         if address := self.values.get("base_url"):  # before what it needs else

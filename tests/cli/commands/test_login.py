@@ -19,6 +19,7 @@ from gateway_sdk.auth.token import text_of
 from gateway_sdk.cli import session
 from gateway_sdk.cli.commands.login import describe_scope
 from gateway_sdk.cli.session import read_profiles
+from gateway_sdk.sandbox import Sandbox
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
@@ -102,6 +103,33 @@ def test_login_is_remembered(
     assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
     assert f"Tenant     acme (profile {name})\n" in status.out
     assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}
+
+
+@pytest.mark.usefixtures("tab")
+def test_advice_of_a_login_sends_nothing_of_another_gateway(
+    call_gateway: Call,
+    settings: Settings,
+    gateway_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The environment is that of an old gateway; what is printed is done, and a worker started."""
+    for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER", "GATEWAY_TENANT_ID"):
+        monkeypatch.setenv(variable, CANARY)
+    monkeypatch.setenv("GATEWAY_BASE_URL", "https://old.test")
+
+    told = call_gateway("login", "--base-url", settings["GATEWAY_BASE_URL"]).out
+    for command, variable, text in re.findall(r"\n  (\w+) (\w+)=?(.*)", told):
+        monkeypatch.setenv(variable, "" if command == "unset" else text)
+    worker = subprocess.run(
+        [sys.executable, "-c", WORKER.replace('tenant_id="acme"', "")],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+
+    assert "uses it once GATEWAY_ACCESS_TOKEN is unset" in told
+    assert (worker.stdout.strip().isdecimal(), worker.stderr) == (True, "")
+    assert CANARY not in str([call.headers for call in gateway_sandbox.received])
 
 
 @pytest.mark.posix

@@ -132,19 +132,19 @@ async def _in_time(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
-    console, exports = output.make_console(), settings.exports()
+    console, lines = output.make_console(), settings.for_from_env()
     console.print("Logged in.", style="bold", end="\n\n")
     pairs = [("Gateway", settings.values["base_url"])]
     pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
     pairs += [("Kept in", settings.place())]
     pairs += [("Profile", settings.profile)] if remembered else []
     output.print_key_values(pairs)
-    shadowed = "access_token" in settings.values
+    shadowed = "unset GATEWAY_ACCESS_TOKEN" in lines
     when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
     told = f"\nGatewaySession.from_env() uses it {when}, with the same settings"
-    console.print(told + (":" if exports else "."), style="bold" if shadowed else None)
-    for export in exports:
-        console.print(f"  export {export}", soft_wrap=True)
+    console.print(told + (":" if lines else "."), style="bold" if shadowed else None)
+    for line in lines:
+        console.print(f"  {line}", soft_wrap=True)
 
 
 @app.command()
@@ -212,7 +212,7 @@ def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     store = settings.store()
     output.print_key_values([*settings.facts(), ("Kept in", settings.place())])
     asyncio.run(_in_time(store.delete()))  # also a damaged record
-    gone = "There is no access token here any more."
+    gone = "No access token is stored here any more."
     output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")
 
 
