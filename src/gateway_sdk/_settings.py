@@ -52,11 +52,11 @@ def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_same_gateway(given: Mapping[str, Any]) -> None:
-    """Refuse another gateway if a secret of the environment, which is not for it, would be used."""
+    """Refuse another gateway if a secret or a tenant of the environment would be sent to it."""
     own, other = os.environ.get(ENVIRONMENT["base_url"]), origin_of_text(given.get("base_url"))
     if not own or not other or other == origin_of_text(own):
         return
-    for name in ("access_token", "token_header"):
+    for name in ("access_token", "token_header", "tenant_id"):
         if name not in given and os.environ.get(ENVIRONMENT[name]):
             raise ConfigurationError(
                 f"{ENVIRONMENT[name]} is for the gateway of GATEWAY_BASE_URL, and base_url= names "

@@ -114,8 +114,9 @@ class GatewaySession(NotPickled):
                 `auth_url`, `client_id` and `token_store`.
 
         Raises:
-            ConfigurationError: a setting is missing or wrong, or a token of the environment would
-                go to another gateway than that of GATEWAY_BASE_URL; the message names it.
+            ConfigurationError: a setting is missing or wrong, or a token or the tenant of the
+                environment would go to another gateway than that of GATEWAY_BASE_URL; the message
+                names it.
         """
         known = {*EnvironmentSettings.__optional_keys__, *inspect.signature(cls).parameters}
         check_names("from_env", overrides, known)

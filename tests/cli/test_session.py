@@ -266,7 +266,7 @@ def test_missing_extra_of_a_store_is_named(
     assert bool(out) == (command == "status")  # which shows the settings before
 
 
-@pytest.mark.parametrize(
+KEPT = pytest.mark.parametrize(
     ("base_url", "kept"),
     [
         ("https://gateway.test/other-path", True),
@@ -275,6 +275,9 @@ def test_missing_extra_of_a_store_is_named(
         ("https://gateway.test:8443", False),
     ],
 )
+
+
+@KEPT
 @pytest.mark.parametrize("by_profile", [True, False])
 def test_token_of_the_environment_goes_to_no_other_gateway(
     monkeypatch: pytest.MonkeyPatch, base_url: str, kept: bool, by_profile: bool
@@ -288,6 +291,29 @@ def test_token_of_the_environment_goes_to_no_other_gateway(
     found = find_settings({}, "named") if by_profile else find_settings({"base_url": base_url})
 
     assert ("canary" in found.values.values()) == kept
+
+
+@KEPT
+@pytest.mark.parametrize("profile", [None, "default"])
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_tenant_of_a_profile_goes_to_no_other_gateway(
+    monkeypatch: pytest.MonkeyPatch,
+    base_url: str,
+    kept: bool,
+    profile: str | None,
+    by_variable: bool,
+) -> None:
+    """Neither to that of an option, nor to that of the environment, if no --profile names it."""
+    save_profile("default", {"base_url": GIVEN[0], "tenant_id": "canary"})
+    if by_variable:
+        monkeypatch.setenv("GATEWAY_BASE_URL", base_url)
+    options = {} if by_variable else {"base_url": base_url}
+
+    values = find_settings(options, profile).values
+
+    chosen = by_variable and profile
+    assert values["base_url"] == (GIVEN[0] if chosen else base_url)
+    assert ("canary" in values.values()) == bool(kept or chosen)
 
 
 @pytest.mark.posix

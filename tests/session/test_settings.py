@@ -306,15 +306,17 @@ def test_variable_that_is_missing_or_wrong_is_named(
     assert CANARY not in texts_of(caught.value)
 
 
-@pytest.mark.parametrize("name", ["access_token", "token_header"])
+@pytest.mark.parametrize("name", ["access_token", "token_header", "tenant_id"])
 def test_secret_of_the_environment_goes_to_no_other_gateway(
     environment: pytest.MonkeyPatch, name: str
 ) -> None:
     environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
+    environment.setenv("GATEWAY_TENANT_ID", CANARY)
     complete: EnvironmentSettings = {
         "base_url": "https://other.test",
         "access_token": "other",
         "token_header": None,
+        "tenant_id": None,
     }
     lacking: Any = {key: value for key, value in complete.items() if key != name}
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from platformdirs import user_config_path
 
@@ -139,6 +139,10 @@ class Settings:
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 
+_Found: TypeAlias = dict[str, tuple[str, str]]
+"""Settings by their names, each with its source."""
+
+
 def settings_of(*, new_profile: bool = False, **options: str | None) -> Settings:
     given = {"base_url": GIVEN["base_url"], "tenant_id": GIVEN["tenant"], **options}
     if file := GIVEN["token_header_file"]:
@@ -155,20 +159,25 @@ def find_settings(
     usual = os.environ.get("GATEWAY_PROFILE") or USUAL_PROFILE
     must_exist = usual != USUAL_PROFILE and not (new_profile or profile)
     environment = {name: (text, ENVIRONMENT[name]) for name, text in with_environment({}).items()}
-    without_options = _read_profile(usual, must_exist=must_exist) | environment
+    without_options = _over(_read_profile(usual, must_exist=must_exist), environment)
     chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
     named = {**OPTIONS, "token_header": "--token-header-file"}
-    chosen |= {name: (text, named[name]) for name, text in options.items() if text}
-    before = environment if profile else without_options
-    if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
-        before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
-    found = before | chosen
+    chosen = _over(chosen, {name: (text, named[name]) for name, text in options.items() if text})
+    found = _over(environment if profile else without_options, chosen, for_gateway=without_options)
     values = {name: text for name, (text, _) in found.items()}
     sources = {name: source for name, (_, source) in found.items()}
     return Settings(values, sources, profile or usual)
 
 
-def _origin(found: Mapping[str, tuple[str, str]]) -> str:
+def _over(below: _Found, above: _Found, *, for_gateway: _Found | None = None) -> _Found:
+    """Lay settings over others; of those for another gateway, the ones below are left out."""
+    usual = below if for_gateway is None else for_gateway
+    if "base_url" in usual and _origin(below | above) != _origin(usual):
+        below = {name: given for name, given in below.items() if name not in OF_A_GATEWAY}
+    return below | above
+
+
+def _origin(found: _Found) -> str:
     address, _ = found.get("base_url", ("", ""))
     return origin_of_text(address) or address  # an invalid address is the same as itself only
 
@@ -192,7 +201,7 @@ def read_profiles() -> dict[str, dict[str, str]]:
         raise CommandError(f"{problem}\nRepair the file, or delete it.") from None
 
 
-def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
+def _read_profile(name: str, *, must_exist: bool) -> _Found:
     profiles = read_profiles()
     if must_exist and name not in profiles:
         absent = f"there is no profile {printable(name)!r}"
