@@ -101,6 +101,17 @@ def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
         copied.model_copy(update={"symbols": [5]}).to_wire()
 
 
+def test_copy_takes_both_names_of_a_field() -> None:
+    """With a name that is not taken, the old value would be written."""
+    ada = CreateRequest(customer_name="Ada", person=PersonData(email="ada@example.com"))
+
+    copied = ada.model_copy(update={"customerName": "Bob", "is_b2b": True}, deep=True)
+
+    assert copied == CreateRequest(customer_name="Bob", is_b2b=True, person=ada.person)
+    assert copied.person is not ada.person
+    assert ada.model_copy() == ada
+
+
 # --- errors -----------------------------------------------------------------------------------
 
 
@@ -170,6 +181,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: CreateRequest.model_validate([CANARY]), "must be a CreateRequest or a mapping, not"),
     (lambda: CreateRequest.model_validate({"\ud800": CANARY}), "is wrong: Input should be"),
     (lambda: CreateRequest.model_validate_json("{"), "Invalid JSON"),
+    (
+        lambda: CreateRequest().model_copy(update={"custmerName": CANARY}),
+        "custmerName\n  is not a field of CreateRequest: did you mean customerName?",
+    ),
+    (
+        lambda: CreateRequest().model_copy(update={"customer_name": CANARY, "customerName": "B"}),
+        "customer_name\n  is given twice: customerName is the same field",
+    ),
+    (lambda: Revision.model_construct(key=CANARY).to_wire(), "value\n  is missing"),
     (_document({CANARY: float("nan")}), "verification_response\n  holds NaN or Infinity"),
     (_document([[{CANARY: {CANARY}}]]), "verification_response\n  must be a JSON value, not set"),
     (_document(_deep()), "verification_response\n  is nested too deeply"),

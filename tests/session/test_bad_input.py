@@ -107,6 +107,7 @@ def _send(operation: Any, **given: Any) -> Call:
 FORGED = CreateRequest.model_construct(customer_type=[CANARY])
 SERIES: Any = {"base": "EUR", "symbols": "USD", "start_date": "2026-01-01", "end_date": 4711}
 FORGED_SERIES = ExchangeRateSeriesRequest.model_construct(**SERIES)
+A_PART = ExchangeRateSeriesRequest.model_construct(base=CANARY)
 ARGUMENTS: list[tuple[str, Call, str]] = [
     # models; tests/models/test_arguments.py has all that is wrong with one
     ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
@@ -124,6 +125,7 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     # Made without validation; models of texts are written in a faster way, which looks at each.
     ("create: forged", lambda g: g.customer.create_customer(FORGED), "customer_type"),
     ("revise: forged", _revise([Revision.model_construct(key=CANARY, value=4711)]), "value"),
+    ("send: a part", _send(operations.EXCHANGE_RATE_SERIES, body=A_PART), "start_date"),
     ("send: forged", _send(operations.EXCHANGE_RATE_SERIES, body=FORGED_SERIES), "end_date"),
     ("create: many", _create(notifications=[{"isEnabled": "yes"}] * 5000), r"notifications\.0\.is"),
     ("create: lone surrogate", _create(customerType="\ud800" + CANARY), "body"),

@@ -1,5 +1,6 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -14,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticSerializationError
+from pydantic_core import InitErrorDetails, PydanticSerializationError
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk.models._words import in_plain_words
@@ -74,8 +75,9 @@ class Model(BaseModel):
         Raises:
             ValueError: a value does not fit its field.
         """
-        with suppress(PydanticSerializationError):  # its text shows the value
-            return self._dumped()
+        if _is_complete(self):
+            with suppress(PydanticSerializationError):  # its text shows the value
+                return self._dumped()
         given = {name: getattr(self, name) for name in self.model_fields_set}
         validated = type(self).model_validate(given)
         with suppress(PydanticSerializationError):
@@ -95,6 +97,8 @@ class Model(BaseModel):
         try:
             if _is_text(self):  # no context and no warnings are needed, and it takes half as long
                 return write(self, by_alias=True, exclude_unset=True)
+            if not _is_complete(self):
+                return None
             data = write(self, **_ON_THE_WIRE)
         except PydanticSerializationError:
             return None
@@ -102,13 +106,25 @@ class Model(BaseModel):
 
 
 @lru_cache(maxsize=64)
-def _has_text_fields_only(kind: type[Model]) -> bool:
-    return all(field.annotation is str for field in kind.model_fields.values())
+def _required(kind: type[Model]) -> frozenset[str]:
+    return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
+
+
+def _is_complete(model: Model) -> bool:
+    """Tell whether a model has all required fields, which `model_construct` does not check."""
+    return _required(type(model)) <= model.__dict__.keys()
+
+
+@lru_cache(maxsize=64)
+def _text_fields(kind: type[Model]) -> int:
+    """Count the fields of a model that has texts only; 0 for another one."""
+    fields = kind.model_fields.values()
+    return len(fields) if all(field.annotation is str for field in fields) else 0
 
 
 def _is_text(model: Model) -> bool:
-    """Tell whether a model has texts only, which are neither secret nor wrong."""
-    if not _has_text_fields_only(type(model)):
+    """Tell whether a model has texts only, which are neither secret, wrong nor missing."""
+    if len(model.__dict__) != _text_fields(type(model)):
         return False
     for value in model.__dict__.values():  # noqa: SIM110 - `all` takes ten times as long
         if type(value) is not str:  # it was made without validation
@@ -133,6 +149,26 @@ class RequestModel(Model):
             return handler(data)
         except ValidationError as error:
             raise in_plain_words(error, cls, personal=cls._personal) from None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other values, by either name of a field; they are validated later.
+
+        Raises:
+            ValidationError: a name that is no field: pydantic would silently not send its value.
+        """
+        fields, given = type(self).model_fields, update or {}
+        names = {str(field.serialization_alias): name for name, field in fields.items()}
+        by_wire_name = {names[name] for name in given if name in names}
+        wrong: list[InitErrorDetails] = [
+            {"type": "extra_forbidden", "loc": (name,), "input": None}
+            for name in given
+            if name not in names and (name not in fields or name in by_wire_name)
+        ]
+        if wrong:
+            error = ValidationError.from_exception_data(type(self).__name__, wrong)
+            raise in_plain_words(error, type(self), personal=True)
+        values = {names.get(name, name): value for name, value in given.items()}
+        return super().model_copy(update=values, deep=deep)
 
 
 class ReplyModel(Model):
