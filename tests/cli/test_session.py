@@ -1,4 +1,6 @@
+import asyncio
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk import errors
+from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.session import (
     ADVICE,
+    DONE,
     explain,
     find_settings,
     profiles_path,
@@ -20,7 +24,7 @@ from gateway_sdk.cli.session import (
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
-from gateway_sdk.sandbox import Sandbox
+from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.support import Call, interrupt
 
 UNSURE = "Check before you repeat it: it may have been done already."
@@ -64,6 +68,30 @@ def test_interrupted_call_may_have_been_done(
     ended = interrupt(call_gateway, served, operation, *command.split())
 
     assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{warning}")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_ctrl_c_just_after_a_write_tells_what_became_of_it(
+    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """The session closes after the call, and the loop ends: the result is not yet shown."""
+    send = KycArea.send_webhook
+
+    async def send_and_press(area: KycArea) -> None:
+        try:
+            await send(area)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(KycArea, "send_webhook", lambda area, *_: send_and_press(area))
+    if lost:
+        served.faults.on("send_webhook", Fault.drop_after_read())
+
+    ended = call_gateway("kyc", "webhook")
+
+    told = f"{UNSURE if lost else DONE}\n"
+    assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{told}")
 
 
 def test_gateway_and_tenant_may_be_options(

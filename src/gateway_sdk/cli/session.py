@@ -241,7 +241,7 @@ LONG: Final = 2.0  # seconds: the reason for a longer wait is shown
 
 
 class _Witness(Observer):
-    """Keeps what happened to the call that Ctrl-C interrupted, and reports long waits."""
+    """Keeps what happened to the last call, for Ctrl-C, and reports long waits."""
 
     def __init__(self, *, tells_waits: bool) -> None:
         self.warning: str | None = None  # what matters before the call is repeated
@@ -257,10 +257,10 @@ class _Witness(Observer):
         call: CallInfo,
         outcome: Outcome,
         error: BaseException | None,
-        elapsed: float,  # noqa: ARG002 - not used
+        elapsed: float,
     ) -> None:
-        if isinstance(error, asyncio.CancelledError):
-            self.warning = warning_of(outcome, call.operation.repeatability)
+        del error, elapsed  # also after a call that was not cut, Ctrl-C hides what became of it
+        self.warning = warning_of(outcome, call.operation.repeatability)
 
 
 def ask(
