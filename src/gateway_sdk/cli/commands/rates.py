@@ -278,14 +278,15 @@ def bulk_rates(
     if run.left_out:
         found = sorted({symbol for _, symbol in run.left_out})
         say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
-    if run.total is not None and run.done == run.total:
-        _write(kept, out, rates=True)
+    is_whole = run.total is not None and run.done == run.total
+    others = _write(kept, out, rates=True).other_shapes if is_whole else 0
     if complaint:
         raise complaint
     if not run.total:
         raise CommandError(
             "there is nothing to fetch: the gateway has no rates of other currencies", Status.FAILED
         )
+    _check_shapes(others)
 
 
 def _fetch(run: Run, options: dict[str, Any]) -> None:
@@ -326,6 +327,7 @@ def export(
     written = _write(journal, out)
     if written.failed:
         raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
+    _check_shapes(written.other_shapes)
 
 
 def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Exported:
@@ -337,6 +339,13 @@ def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Expor
         failure = cannot_write(out, error)
         raise CommandError(f"{failure}; the journal is complete", Status.FAILED) from None
     say(f"{printable(str(out))}: {written.rows} rows")
-    if written.other_shapes:
-        say(f"Replies of another shape than days with rates, left out: {written.other_shapes}")
     return written
+
+
+def _check_shapes(others: int) -> None:
+    if others:
+        raise CommandError(
+            f"replies of another shape than days with rates, left out: {others}\n"
+            "They are in the journal. Without the journal, they are fetched again.",
+            Status.UNCHANGED,
+        )
