@@ -3,11 +3,13 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
+from gateway_sdk.cli.output import make_console
 from gateway_sdk.cli.process import (
     EXTRAS,
     CommandError,
@@ -64,13 +66,16 @@ def test_full_pipe_that_does_not_block_is_told(
 
 
 @pytest.mark.posix
-def test_reader_that_leaves_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("write", [write_out, lambda text: make_console().print(text)])
+def test_reader_that_leaves_ends_it_quietly(
+    monkeypatch: pytest.MonkeyPatch, write: Callable[[str], None]
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
         monkeypatch.setattr(sys, "stdout", pipe)
         with pytest.raises(SystemExit) as caught:
-            write_out("nobody reads this")
+            write("nobody reads this")
 
     assert caught.value.code == 141
 

@@ -1,8 +1,10 @@
 """What commands print: tables for a terminal or a pipe, JSON, CSV, facts, progress bars."""
 
 import csv
+import errno
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -20,7 +22,14 @@ from rich.console import Console
 from rich.table import Column, Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
+from gateway_sdk.cli.process import (
+    CommandError,
+    Status,
+    printable,
+    say,
+    whole_output,
+    write_out,
+)
 
 FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
 KEY_COLUMNS: Final = 11
@@ -30,8 +39,15 @@ Show = Callable[..., None]
 """Updates a bar: how many are done, of how many, how many of them are new, and other words."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """End as `write_out` does: rich ends with 1, as if the command had failed."""
+        with whole_output():
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def make_console(*, fewest_columns: int = FEWEST_COLUMNS, stderr: bool = False) -> Console:
-    console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
+    console = _Console(markup=False, emoji=False, highlight=False, stderr=stderr)
     console.width = max(fewest_columns, console.width)
     return console
 
