@@ -16,6 +16,7 @@ with needing_extra("sentry", "gateway_sdk.sentry"):
     from sentry_sdk.scope import add_global_event_processor
     from sentry_sdk.tracing import Span
     from sentry_sdk.types import Event, Hint
+    from sentry_sdk.utils import current_stacktrace
 
 __all__ = ["GatewayIntegration"]
 
@@ -63,9 +64,16 @@ class _SentryObserver(Observer):
 
 def _without_variables(event: Event, hint: Hint) -> Event:
     del hint
-    exception: Any = event.get("exception") or {}
-    errors: list[Any] = exception.get("values") or []
-    stacks: list[Any] = [error.get("stacktrace") or {} for error in errors]
+    options = sentry_sdk.get_client().options
+    has_stack = event.keys() & {"type", "exception", "stacktrace", "threads"}
+    if options.get("attach_stacktrace") and not has_stack:
+        # Sentry would attach it after this, with all variables.
+        stack = current_stacktrace(options.get("include_local_variables", True))
+        event["threads"] = {"values": [{"stacktrace": stack, "crashed": False, "current": True}]}
+    # Messages have their stack in "threads".
+    parts: list[Any] = [event.get("exception") or {}, event.get("threads") or {}]
+    values: list[Any] = [value for part in parts for value in part.get("values") or ()]
+    stacks: list[Any] = [value.get("stacktrace") or {} for value in values]
     frames: list[Any] = [frame for stack in stacks for frame in stack.get("frames", ())]
     for frame in frames:
         if str(frame.get("module")).partition(".")[0] == "gateway_sdk":

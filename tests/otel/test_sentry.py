@@ -9,6 +9,7 @@ import pytest
 import sentry_sdk
 from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
+from sentry_sdk.utils import current_stacktrace
 
 from gateway_sdk import GatewaySession, NotFoundError
 from gateway_sdk._python import makers
@@ -27,10 +28,11 @@ class Keeping(Transport):
         )
 
 
-def init(*integrations: GatewayIntegration) -> None:
+def init(*integrations: GatewayIntegration, attach_stacktrace: bool = False) -> None:
     sentry_sdk.init(
         "https://key@localhost/1", transport=Keeping, traces_sample_rate=1.0,
         default_integrations=False, auto_enabling_integrations=False, integrations=integrations,
+        attach_stacktrace=attach_stacktrace,
     )  # fmt: skip
 
 
@@ -48,10 +50,10 @@ def _sentry() -> Iterator[None]:
     sent.clear()
 
 
-async def cancel(*statuses: int) -> None:
+async def cancel(*statuses: int, source: Any = "t") -> None:
     replies = iter(statuses)
     async with GatewaySession(
-        "https://gateway.test", access_token="t", tenant_id="acme", sleep=AsyncMock(),
+        "https://gateway.test", access_token=source, tenant_id="acme", sleep=AsyncMock(),
         transport=httpx.MockTransport(lambda _: httpx.Response(next(replies), json={"x": CANARY})),
     ) as gateway:  # fmt: skip
         with sentry_sdk.start_transaction(name="nightly"):
@@ -84,15 +86,38 @@ async def test_a_call_that_succeeds_is_no_error() -> None:
     assert (span["status"], span["data"]["gateway.outcome"]) == ("ok", "APPLIED")
 
 
+def modules_of(part: dict[str, Any]) -> dict[str, bool]:
+    """Tell of each package with frames whether their variables are shown."""
+    frames = part["values"][0]["stacktrace"]["frames"]
+    modules: dict[str, bool] = {}
+    for frame in frames:
+        module = frame["module"].partition(".")[0]
+        modules[module] = modules.get(module, False) or "vars" in frame
+        frame.pop("vars", None)
+    return modules
+
+
 async def test_no_frame_of_the_sdk_shows_its_variables() -> None:
     await cancel(404)
 
-    frames = sent[0]["exception"]["values"][0]["stacktrace"]["frames"]
-    modules = {frame["module"].partition(".")[0]: "vars" in frame for frame in frames}
-    assert modules == {"tests": True, "gateway_sdk": False}
-    for frame in frames:
-        frame.pop("vars", None)
+    assert modules_of(sent[0]["exception"]) == {"tests": True, "gateway_sdk": False}
     assert CANARY not in repr(sent)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+async def test_no_frame_of_the_sdk_shows_them_below_a_message(attached: bool) -> None:
+    """Sentry attaches the stack, or the program does, as with `stack_info` of a log."""
+    init(GatewayIntegration(), attach_stacktrace=attached)
+
+    async def tell_and_get() -> str:
+        own: Any = {"threads": {"values": [{"stacktrace": current_stacktrace()}]}}
+        sentry_sdk.capture_event({"message": "slow", **({} if attached else own)})
+        return "t"
+
+    await cancel(200, source=tell_and_get)
+
+    modules = modules_of(sent[0]["threads"])
+    assert (modules["tests"], modules["gateway_sdk"]) == (True, False)
 
 
 async def test_without_the_integration_nothing_is_told() -> None:
