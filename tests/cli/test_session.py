@@ -3,9 +3,11 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from operator import methodcaller
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse
 
 from gateway_sdk import errors
 from gateway_sdk.areas.kyc import KycArea
@@ -25,8 +27,11 @@ from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.sandbox import Fault, Sandbox
+from tests.cli.logins import CANARY, keep
 from tests.cli.support import Call, interrupt
 
+GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
+VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
 UNSURE = "Check before you repeat it: it may have been done already."
 
 
@@ -214,10 +219,32 @@ def test_gateway_is_quoted_without_secrets(
     monkeypatch: pytest.MonkeyPatch, message: object, quoted: str
 ) -> None:
     """Its words are one printable line, not too long, without what looks like a token."""
-    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "opaque-token-1")
-    monkeypatch.setenv("GATEWAY_TOKEN_HEADER", "shh")
+    monkeypatch.setattr("gateway_sdk.cli.session._SENT", {"opaque-token-1", "shh"})
 
     assert quote(error_of(message)) == quoted
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_gateway_is_quoted_without_what_was_sent_to_it(
+    call_gateway: Call,
+    served: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    stored: bool,
+) -> None:
+    """A short token of a login or of the environment, and the header out of a file."""
+    for name, text in zip(VARIABLES[1:], GIVEN[1:], strict=True):
+        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "" if stored else CANARY)
+    keep()
+    (tmp_path / "header").write_text("shh")
+    reply = JSONResponse({"message": f"shh, {CANARY} is not known"}, 403)
+    served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
+
+    ended = call_gateway("wallet", "balance", "--token-header-file", tmp_path / "header")
+
+    assert ended.status == 3
+    assert "“…, … is not known”" in ended.err
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "revise_customer"])
@@ -232,10 +259,6 @@ def test_gateway_is_quoted_on_people_only_if_asked_for(
     assert quote(error_of("", operation)) == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert quote(error) == ": “password 'canary' is too short”"
-
-
-GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
-VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
 
 
 @pytest.fixture

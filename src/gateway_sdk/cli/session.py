@@ -24,7 +24,7 @@ from platformdirs import user_config_path
 from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk._url import origin_of_text, parse_base_url
-from gateway_sdk.auth import PrivateFileStore, TokenStore
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, TokenStore
 from gateway_sdk.cli.arguments import GIVEN, cannot_write, make_folder, refuse
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
@@ -281,8 +281,13 @@ def ask(
 
     async def asking() -> T:
         more: Any = {"parse_float": parse_float, "observers": [witness]}
-        async with _session(settings, needs_tenant=needs_tenant, **more) as gateway:
-            return await work(gateway)
+        made, source = _session(settings, needs_tenant=needs_tenant, **more)
+        async with made as gateway:
+            try:
+                return await work(gateway)
+            finally:
+                if isinstance(source, SharedTokenSource) and (token := source.ready()):
+                    _SENT.add(token.value.get_secret_value())
 
     try:
         return asyncio.run(asking())
@@ -291,17 +296,23 @@ def ask(
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
-def _session(settings: Settings | None, *, needs_tenant: bool, **more: Any) -> GatewaySession:
-    """Make a session; one with a sandbox in this process ignores the settings."""
+def _session(
+    settings: Settings | None, *, needs_tenant: bool, **more: Any
+) -> tuple[GatewaySession, object]:
+    """Make a session, with its token; one with a sandbox in this process ignores the settings."""
     if GIVEN["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
         from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
 
         more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
-        return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
+        made = GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
+        return made, SANDBOX_ACCESS_TOKEN
     settings = settings or settings_of()
+    secrets = {settings.values.get(name, "") for name in ("access_token", "token_header")}
+    _SENT.update(secrets - {""})
     with settings.in_words():
-        return GatewaySession(**settings.session(needs_tenant=needs_tenant), **more)
+        given = settings.session(needs_tenant=needs_tenant)
+        return GatewaySession(**given, **more), given["access_token"]
 
 
 ADVICE: Final[dict[type[GatewayError], str]] = {
@@ -340,6 +351,9 @@ DONE: Final = "It was done, so do not repeat it: only the reply could not be use
 MOST: Final = 200  # characters of a quotation at most
 PERSONAL: Final = frozenset({CREATE_CUSTOMER.name, REVISE_CUSTOMER.name})
 """Operations with personal data, which the gateway's message may repeat."""
+
+_SENT: Final[set[str]] = set()
+"""The secrets that this process has sent: a gateway may quote them."""
 
 _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word "bearer", or is longer than any word."""
@@ -382,9 +396,8 @@ def quote(error: GatewayError, *, personal: bool = False) -> str:
         words = error.description or ("" if error.code in str(error) else error.code)
     elif isinstance(error, errors.StatusError) and error.payload:
         words = error.payload.message or ""
-        for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER"):
-            if secret := os.environ.get(variable):
-                words = words.replace(secret, "…")
+        for secret in _SENT:
+            words = words.replace(secret, "…")
         words = printable(_LIKE_A_TOKEN.sub("…", words)).strip()
         words = words if len(words) <= MOST else f"{words[: MOST - 1]}…"
     # What is no terminal may be a log.
