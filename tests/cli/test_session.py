@@ -386,3 +386,9 @@ def test_profiles_that_cannot_be_written_are_told(tmp_path: Path, taken: str) ->
 
     with pytest.raises(CommandError, match="cannot write"):
         write_profiles({})
+
+
+def test_home_that_is_no_folder_has_no_profiles(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("")
+
+    assert read_profiles() == {}

@@ -194,7 +194,7 @@ def read_profiles() -> dict[str, dict[str, str]]:
             name: {key: str(held[key]) for key in OPTIONS if held.get(key)}
             for name, held in content.items()
         }
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a daemon's home may be /dev/null
         return {}
     except (OSError, ValueError, AttributeError):
         problem = f"cannot read the profiles in {printable(str(path))}"

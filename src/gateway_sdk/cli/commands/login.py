@@ -232,7 +232,7 @@ def profiles(
     if not known:
         say("There are no profiles: `gateway login --base-url ...` makes one.")
         return
-    chosen = session.find_settings({}, GIVEN["profile"]).profile
+    chosen = session.find_settings({}, GIVEN["profile"], new_profile=True).profile
     rows = [
         [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()
