@@ -206,8 +206,12 @@ def test_pipe_can_be_uploaded(tmp_path: Path) -> None:
 @pytest.mark.posix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")
 def test_full_disk_is_told() -> None:
-    with pytest.raises(CommandError, match="cannot write /dev/full: No space left on device"):
+    """Not as a command line that is wrong: something was sent before."""
+    words = "cannot write /dev/full: No space left on device"
+    with pytest.raises(CommandError, match=words) as caught:
         write_file(Path("/dev/full"), b"data")
+
+    assert caught.value.status == 1
 
 
 @pytest.mark.posix

@@ -126,8 +126,8 @@ def make_folder(folder: Path) -> None:
 def write_file(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
-    except OSError as error:
-        raise cannot_write(path, error) from None
+    except OSError as error:  # after the calls: the place was checked before
+        raise cannot_write(path, error, Status.FAILED) from None
 
 
 def cannot_write(
