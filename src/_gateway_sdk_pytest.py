@@ -26,7 +26,7 @@ MARKERS = {
 }
 # What the extra [sandbox] installs, as modules.
 EXTRA = ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn")
-OBEYING = {"gateway_sandbox", "gateway_tenant"}
+READ = pytest.StashKey[bool]()  # whether a gateway of the test has read its markers
 STOPPED = pytest.StashKey[bool]()
 # What the marker `gateway` takes: the default, the type, and the type in words. No type checker
 # sees the arguments of a marker.
@@ -45,10 +45,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{marker}: {meaning}")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a marker of a test that uses no gateway, where it would do nothing."""
+    """Refuse a marker of a test that uses no gateway, where it would do nothing.
+
+    Its fixtures are made by now: one may have called `request.getfixturevalue`, as the test may.
+    """
     names = {mark.name for mark in item.own_markers if _is_ours(mark)}
-    if names and OBEYING.isdisjoint(getattr(item, "fixturenames", ())):
+    own = getattr(item, "funcargs", {})
+    if names and READ not in item.stash and "request" not in own:
         raise pytest.UsageError(
             f"{item.nodeid}: the marker {min(names)} has no effect here, because the test uses "
             "none of gateway_sandbox, gateway_session, gateway_url, gateway_env, gateway_tenant"
@@ -169,6 +174,7 @@ def _is_ours(mark: pytest.Mark) -> bool:
 def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faults]":
     """Return what the markers of the test ask for; those of its parameter come last."""
     _require_extra(request)
+    request.node.stash[READ] = True
     own = getattr(getattr(request.node, "callspec", None), "marks", ())  # as they are written
     marks: list[pytest.Mark] = []
     for node in request.node.listchain():

@@ -195,6 +195,24 @@ def test_a_wrong_marker_is_an_error_that_names_the_test(
     ended.stdout.fnmatch_lines([found])
 
 
+def test_a_fixture_or_a_test_may_choose_the_gateway_itself(run_inside: Run) -> None:
+    tests = """
+@pytest.fixture
+def chosen(request):
+    return request.getfixturevalue("gateway_sandbox")
+
+@pytest.mark.gateway(seed=5)
+def test_fixture(chosen):
+    assert chosen
+
+@pytest.mark.gateway(seed=5)
+def test_itself(request):
+    assert request.getfixturevalue("gateway_tenant")
+"""
+
+    run_inside(tests).assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize("marker", ["gateway(strict=True)", 'gateway_fault("*", "cut_body")'])
 def test_a_marker_without_a_gateway_is_an_error(run_inside: Run, marker: str) -> None:
     tests = f"""
