@@ -72,6 +72,5 @@ class NotPickled:
 def with_added(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the observers that were given, and those added that are of no class of theirs."""
     # A program that gives an `OpenTelemetry` has chosen its providers: two would trace twice.
-    kinds = {type(observer) for observer in given}
     made = [make() for make in makers.values()]
-    return (*given, *(observer for observer in made if type(observer) not in kinds))
+    return (*given, *(it for it in made if not any(isinstance(one, type(it)) for one in given)))

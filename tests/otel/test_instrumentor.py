@@ -24,12 +24,15 @@ def collector() -> Iterator[Collector]:
     instrumentor.uninstrument()
 
 
-@pytest.mark.parametrize("given", ["nothing", "another observer", "one of its own"])
+@pytest.mark.parametrize("given", ["nothing", "another observer", "one of its own", "a kind"])
 async def test_each_call_is_traced_once(
     collector: Collector, gateway_sandbox: Sandbox, given: str
 ) -> None:
     own = Collector()
-    observers = {"nothing": [], "another observer": [Observer()]}.get(given, [own.observer])
+    kind = type("Kind", (OpenTelemetry,), {})
+    others = {"another observer": [Observer()], "a kind": [kind(own.traces, own.meters)]}
+    observers = {"nothing": [], **others}.get(given, [own.observer])
+    has_own = given in ("one of its own", "a kind")
     async with GatewaySession(
         "http://127.0.0.1", access_token="t", tenant_id="acme", observers=observers,
         transport=httpx.MockTransport(lambda _: httpx.Response(200)),
@@ -41,9 +44,9 @@ async def test_each_call_is_traced_once(
         async for _ in bulk.run(gateway.wallet.trading_order_history, ["c"]):
             pass
 
-    found = [span.name for span in (own if given == "one of its own" else collector).spans]
+    found = [span.name for span in (own if has_own else collector).spans]
     assert found.count("cancel_order") == 1
-    assert found.count("bulk.run") == (1 if given == "one of its own" else 2)
+    assert found.count("bulk.run") == (1 if has_own else 2)
     assert len(gateway.observers) == (2 if given == "another observer" else 1)
     assert isinstance(gateway.observers[-1], OpenTelemetry)
 
