@@ -71,7 +71,8 @@ def countries(
     form = output.choose_form(as_json=as_json, as_csv=as_csv)
     known = ask(lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
-    records = [country.to_wire() for country in found]
+    # Not `to_wire`, which writes an unknown fraction as a text.
+    records = [country.model_dump(by_alias=True, exclude_unset=True) for country in found]
     rows = [[record.get(name) for name in COLUMNS] for record in records]
     if found or form != "table":
         table = output.Table(list(COLUMNS), rows)
