@@ -136,7 +136,8 @@ class RequestModel(Model):
     """A request: a field that the interface does not know is refused.
 
     A value that does not fit raises a `ValidationError`, which names the field, what it must be
-    and what was given, in the same words as the errors of the methods.
+    and what was given, in the same words as the errors of the methods. Do not subclass a request:
+    inside another one, the fields that a subclass adds are not sent.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
