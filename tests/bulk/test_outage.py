@@ -105,12 +105,10 @@ def test_bad_items_fail_alone(bad: set[int], concurrency: Any, ordered: bool) ->
 def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
     transport = slow(Away(how, begin=0.3))
     moments: list[float] = []
-
-    def note(_: bulk.Progress) -> None:
-        moments.append(virtual_time.now())
+    options: dict[str, Any] = {"on_progress": lambda _: moments.append(virtual_time.now())}
 
     with pytest.raises(errors.OutageError, match=f"no success for {patience} s, since ") as caught:
-        ask(transport, orders, 300, patience=patience, on_progress=note)
+        ask(transport, orders, 300, patience=patience, **options)
 
     assert caught.value.advice is Advice.REPEAT
     assert isinstance(caught.value.__cause__, errors.ReplyLostError | errors.ServerError)
@@ -217,34 +215,24 @@ def test_the_deadline_ends_an_outage() -> None:
     assert all(isinstance(result.error, errors.GatewayError) for result in results)
 
 
-async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(path: Path) -> None:
+async def test_an_item_that_may_be_tried_again_has_no_row(path: Path) -> None:
+    """Be it that it waits for its next round, or that it fails while the run is closed."""
     gate, failing = asyncio.Event(), asyncio.Event()
 
     async def call(item: int) -> int:
         if item == 1:
             await gate.wait()
             failing.set()  # whoever waits for it goes on before this task has ended
+        if item < 2:
             raise errors.ConnectionFailedError("bad")
         return item
 
-    async with aclosing(bulk.run(call, range(2), journal=path, job=JOB)) as run:
-        await anext(run)
+    async with aclosing(bulk.run(call, range(10), concurrency=2, journal=path, job=JOB)) as run:
+        assert (await anext(run)).item == 2
         gate.set()
         await failing.wait()
 
-    assert [row["item"] for row in rows(path)] == [0]
-
-
-async def test_an_item_that_waits_for_its_next_round_has_no_row(path: Path) -> None:
-    async def call(item: int) -> int:
-        if item == 0:
-            raise errors.ConnectionFailedError("bad")
-        return item
-
-    async with aclosing(bulk.run(call, range(10), concurrency=1, journal=path, job=JOB)) as run:
-        assert (await anext(run)).item == 1
-
-    assert 0 not in {row["item"] for row in rows(path)}
+    assert {0, 1}.isdisjoint(row["item"] for row in rows(path))
 
 
 def test_a_fifth_of_the_replies_may_be_cut_and_each_item_is_fetched() -> None:
@@ -274,20 +262,6 @@ def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
             assert await orders(gateway, 20) == {}
 
     virtual_time.run(main())
-
-
-def test_a_session_that_is_closed_stays_closed() -> None:
-    """Its error may pass with another session, which a run cannot have: nothing is waited for."""
-    calls: list[int] = []
-
-    async def call(item: int) -> None:
-        calls.append(item)
-        error = errors.SessionStateError("closed")
-        error.advice = Advice.REPEAT
-        raise error
-
-    assert all(result.error for result in results_of(call, range(20)))
-    assert sorted(calls) == list(range(20))
 
 
 def per_second(limit: int) -> Kind:
@@ -343,25 +317,24 @@ def test_refused_items_do_not_come_back_together() -> None:
     assert min(back) >= 3
 
 
-def test_the_deadline_ends_the_waiting() -> None:
+@pytest.mark.parametrize(
+    ("limit", "requests", "kind"),
+    [
+        ({"patience": 0}, 1, errors.RateLimitedError),
+        ({"patience": 3.9}, 1, errors.RateLimitedError),
+        ({"patience": 11.9}, 3, errors.RateLimitedError),
+        ({"deadline": 10.0}, 3, errors.DeadlineExceededError),
+    ],
+)
+def test_the_patience_or_the_deadline_ends_the_waiting(
+    limit: dict[str, Any], requests: int, kind: type[errors.GatewayError]
+) -> None:
     transport = Answering(refusing(10**6, "4"))
 
-    results = ask(transport, list_countries, 2, deadline=10.0)
+    (result,) = ask(transport, list_countries, 1, **limit)
 
-    for result in results:
-        assert isinstance(result.error, errors.DeadlineExceededError)
-        assert result.error.outcome in (Outcome.REFUSED, Outcome.NOT_SENT)
-        assert len(result.error.attempts) <= 1
-    assert sum(result.attempts for result in results) == len(transport.asked)
-
-
-@pytest.mark.parametrize(("patience", "requests"), [(0, 1), (3.9, 1), (11.9, 3)])
-def test_the_patience_of_the_user_ends_the_waiting(patience: float, requests: int) -> None:
-    transport = Answering(refusing(10**6, "4"))
-
-    (result,) = ask(transport, list_countries, 1, patience=patience)
-
-    assert isinstance(result.error, errors.RateLimitedError)
+    assert isinstance(result.error, kind)
+    assert (result.error.outcome, len(result.error.attempts)) == (Outcome.REFUSED, 1)
     assert len(transport.asked) == result.attempts == requests
 
 
@@ -392,21 +365,30 @@ def test_an_item_is_begun_again_if_this_repeats_no_write(
     assert len(transport.asked) == result.attempts == len(statuses)
 
 
-@pytest.mark.parametrize(("operation", "calls"), [(None, 3), ("create_customer", 1)])
-def test_a_refusal_that_the_function_raises_itself(operation: str | None, calls: int) -> None:
-    """It asks to call again later; one of a call that was not observed is a result."""
+@pytest.mark.parametrize(
+    ("error", "operation", "calls"),
+    [
+        (errors.RateLimitedError("429", status=429), None, 3),
+        (errors.RateLimitedError("429", status=429), "create_customer", 1),  # was not observed
+        (errors.SessionStateError("closed"), None, 1),  # may pass with another session only
+    ],
+)
+def test_an_error_that_the_function_raises_itself(
+    error: errors.GatewayError, operation: str | None, calls: int
+) -> None:
+    """It asks to call again later, if that can help; else it is a result."""
+    vars(error).update(operation=operation, retry_after=2.0)
+    error.advice = Advice.REPEAT
     times: list[float] = []
 
     async def call(_: int) -> None:
         times.append(virtual_time.now())
         if len(times) < 3:
-            error = errors.RateLimitedError("429", status=429)
-            error.operation, error.retry_after = operation, 2.0
             raise error
 
     (result,) = results_of(call, [1])
 
-    assert isinstance(result.error, errors.RateLimitedError) is (operation is not None)
+    assert (result.error is error) is (calls == 1)
     assert len(times) == calls
     assert all(later - sooner >= 2 for sooner, later in itertools.pairwise(times))
 
