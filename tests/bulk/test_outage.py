@@ -245,7 +245,8 @@ def test_a_fifth_of_the_replies_may_be_cut_and_each_item_is_fetched() -> None:
     assert max(result.attempts for result in results) <= 6
 
 
-def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
+@virtual_time.in_virtual_time
+async def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
     asked: set[str] = set()
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -254,14 +255,11 @@ def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
         asked.add(request.url.path)
         return cut(request)
 
-    async def main() -> None:
-        budget = RetryBudget(reserve=1, share=0, per_second=0)
-        async with session(slow(answer), retry=RetryPolicy(), retry_budget=budget) as gateway:
-            run = bulk.run(lambda item: orders(gateway, item), range(20))
-            assert [result.attempts async for result in run] == [2] * 20
-            assert await orders(gateway, 20) == {}
-
-    virtual_time.run(main())
+    budget = RetryBudget(reserve=1, share=0, per_second=0)
+    async with session(slow(answer), retry=RetryPolicy(), retry_budget=budget) as gateway:
+        run = bulk.run(lambda item: orders(gateway, item), range(20))
+        assert [result.attempts async for result in run] == [2] * 20
+        assert await orders(gateway, 20) == {}
 
 
 def per_second(limit: int) -> Kind:
