@@ -26,25 +26,15 @@ class Limited(httpx.AsyncBaseTransport):
         self.serving = self.most = 0
         self.log: list[tuple[float, int]] = []  # times and statuses
 
-    async def call(self, number: int) -> None:
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.serving >= self._limit:
             self.log.append((virtual_time.now(), 429))
-            error = errors.RateLimitedError(str(number), status=429)
-            error.retry_after = 1.0
-            raise error
+            return httpx.Response(429, headers={"Retry-After": "1"})
         self.serving += 1
         self.most = max(self.most, self.serving)
-        try:
-            await asyncio.sleep(0.1)
-        finally:
-            self.serving -= 1
+        await asyncio.sleep(0.1)
+        self.serving -= 1
         self.log.append((virtual_time.now(), 200))
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        try:
-            await self.call(0)
-        except errors.RateLimitedError:
-            return httpx.Response(429, headers={"Retry-After": "1"})
         return httpx.Response(200, json=[])
 
 
@@ -54,17 +44,15 @@ def same_waits() -> None:
 
 
 def load(gateway: Limited, items: int, **options: Any) -> None:
-    """Run over this number of items, without a session."""
-    results = results_of(gateway.call, range(items), **{"concurrency": "adaptive", **options})
+    results = ask(gateway, list_countries, items, **options)
     assert "deadline" in options or not [result for result in results if result.error]
 
 
 def test_a_real_session_reports_what_its_retries_hide() -> None:
     gateway = Limited(6)
 
-    results = ask(gateway, list_countries, 900, concurrency="adaptive", retry=RetryPolicy())
+    load(gateway, 900, retry=RetryPolicy())
 
-    assert not [result.error for result in results if result.error]
     statuses = [status for _, status in gateway.log]
     assert 429 in statuses
     assert statuses[-600:].count(429) <= 12
@@ -140,7 +128,7 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
         finally:
             under_way -= 1
 
-    results_of(call, range(600), concurrency="adaptive")
+    results_of(call, range(600))
 
     if slower:
         assert 8 <= most <= 13
@@ -148,19 +136,17 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
         assert most == (100 if isinstance(error, errors.NotFoundError) else 4)
 
 
-def test_results_that_are_not_taken_hold_calls_back() -> None:
+@virtual_time.in_virtual_time
+async def test_results_that_are_not_taken_hold_calls_back() -> None:
     calls: list[int] = []
 
     async def call(number: int) -> None:
         calls.append(number)
 
-    async def main() -> None:
-        async with aclosing(bulk.run(call, itertools.count(), concurrency="adaptive")) as run:
-            for _ in range(5):
-                await anext(run)
-            await asyncio.sleep(100)
-
-    virtual_time.run(main())
+    async with aclosing(bulk.run(call, itertools.count(), concurrency="adaptive")) as run:
+        for _ in range(5):
+            await anext(run)
+        await asyncio.sleep(100)
 
     assert len(calls) <= 20
 
