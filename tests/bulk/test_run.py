@@ -122,17 +122,15 @@ class Shape:
         except LookupError:
             self.has_failed = True
         assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert not ledger.is_open
         assert virtual_time.now() <= (self.deadline or 1e9)
 
 
-class Stepping:
+class Stepping(AsyncIterator[Numbered]):
     """An asynchronous iterable that is no generator, so that there is nothing to close."""
 
     def __init__(self, items: Iterator[Numbered]) -> None:
         self._items = items
-
-    def __aiter__(self) -> "Stepping":
-        return self
 
     async def __anext__(self) -> Numbered:
         for item in self._items:

@@ -13,7 +13,7 @@ from contextlib import aclosing, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY, Mock
+from unittest.mock import ANY, Mock, patch
 
 import pytest
 
@@ -131,10 +131,7 @@ async def test_windows_has_a_lock_of_its_own(
 
 async def test_a_disk_without_locks_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Network disks may have none: then nobody knows whether another run has the file."""
-
-    def no_locks(_: int) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
+    no_locks = Mock(side_effect=OSError(errno.ENOLCK, "No locks available"))
     monkeypatch.setattr(_lock_file, "_lock", no_locks)
 
     with pytest.raises(JournalError, match="cannot be opened: No locks available"):
@@ -312,16 +309,6 @@ async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None
         os.seteuid(0)
 
 
-async def test_a_ledger_of_the_user_keeps_the_items() -> None:
-    ledger = Memory()
-    for from_journal in (False, True):
-        run = bulk.run(same, [1, 2], journal=ledger, dump=str, load=int)
-        results = {(one.item, one.value, one.from_journal) async for one in run}
-        assert results == {(1, 1, from_journal), (2, 2, from_journal)}
-    assert {entry.value for entry in ledger.entries.values()} == {'"1"', '"2"'}
-    assert not ledger.is_open
-
-
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 6), (4, 16)])
 async def test_few_calls_begin_while_results_are_written(concurrency: int, most: int) -> None:
     """A result may make the user leave: four are awaited for each further call at once."""
@@ -411,14 +398,11 @@ async def test_nothing_replaces_a_value(path: Path) -> None:
     assert (entry.state, entry.value) == (State.DONE, "1")
 
 
-def test_a_lock_is_given_back_in_a_folder_that_has_become_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_is_given_back_in_a_folder_that_has_become_read_only(tmp_path: Path) -> None:
     lock, other = LockFile(tmp_path / "lock"), LockFile(tmp_path / "lock")
     other.release()  # which it has not
     assert lock.acquire()
-    with monkeypatch.context() as folder:
-        folder.setattr(Path, "unlink", Mock(side_effect=PermissionError))
+    with patch.object(Path, "unlink", side_effect=PermissionError):
         lock.release()
     assert other.acquire()
     other.release()
