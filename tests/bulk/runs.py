@@ -157,7 +157,8 @@ class Memory:
         self.is_open = True
 
     def has(self, key: bytes) -> bool:
-        return key in self.entries
+        entry = self.entries.get(key)
+        return entry is not None and entry.state not in (bulk.State.BEGUN, bulk.State.INTERRUPTED)
 
     async def read(self, keys: Sequence[bytes]) -> Sequence[bulk.Entry]:
         return [self.entries[key] for key in keys]
