@@ -16,7 +16,7 @@ import pytest
 import respx
 
 from gateway_sdk import Advice, GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
-from tests.bulk.runs import JOB, Stuck, created, fetch, refused, rows, session
+from tests.bulk.runs import JOB, Answering, Stuck, created, fetch, refused, rows, session
 from tests.support.scripted import Step, scripted
 
 
@@ -69,18 +69,13 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.fixture
-def sent() -> list[httpx.Request]:
-    return []
+def engine() -> Answering:
+    return Answering(created)
 
 
 @pytest.fixture(name="gateway")
-async def keeping(sent: list[httpx.Request]) -> AsyncIterator[GatewaySession]:
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        sent.append(request)
-        return created(request)
-
-    async with session(answer) as gateway:
+async def keeping(engine: Answering) -> AsyncIterator[GatewaySession]:
+    async with session(engine) as gateway:
         yield gateway
 
 
@@ -110,7 +105,7 @@ async def test_reads_do_not_wait_for_the_disk(path: Path, disk: Disk) -> None:
 
 
 async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
-    path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request]
+    path: Path, disk: Disk, gateway: GatewaySession, engine: Answering
 ) -> None:
     count, turns, go_on = 20, iter(range(100)), threading.Event()
     loop = asyncio.get_running_loop()
@@ -129,13 +124,13 @@ async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
     results = await fetch(path, map(str, range(count)), creating(gateway), concurrency=count)
 
     assert all(result.error is None for result in results.values())
-    assert len(sent) == count
+    assert len(engine.asked) == count
     begun = [states for sync, states in disk.states if sync == "full"]
     assert len(begun) <= 2  # the first, and one for all later calls
 
 
 async def test_nothing_is_sent_if_the_disk_fails(
-    path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request]
+    path: Path, disk: Disk, gateway: GatewaySession, engine: Answering
 ) -> None:
     seen: list[errors.JournalError] = []
     disk.before = Mock(side_effect=sqlite3.OperationalError("disk I/O error"))
@@ -150,7 +145,7 @@ async def test_nothing_is_sent_if_the_disk_fails(
     with pytest.raises(errors.JournalError, match="disk I/O error") as caught:
         await fetch(path, ["Ada", "Bob"], create)
 
-    assert sent == []
+    assert engine.asked == []
     assert caught.value.operation is None
     assert {(error.operation, error.outcome) for error in seen} == {
         ("create_customer", Outcome.NOT_SENT)
@@ -208,7 +203,7 @@ async def test_a_run_within_an_item_writes_to_both_journals(
 
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
-    path: Path, disk: Disk, gateway: GatewaySession, sent: list[httpx.Request], end: str
+    path: Path, disk: Disk, gateway: GatewaySession, engine: Answering, end: str
 ) -> None:
     at_it, door = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
@@ -232,11 +227,11 @@ async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
         assert error.outcome is Outcome.NOT_SENT
     await run.aclose()
 
-    assert sent == []
+    assert engine.asked == []
     assert [row["state"] for row in rows(path)] == ["interrupted"]
     results = await fetch(path, ["Ada"], creating(gateway))
     assert results["Ada"].error is None
-    assert len(sent) == 1
+    assert len(engine.asked) == 1
 
 
 BUSY: Step = httpx.Response(429, headers={"Retry-After": "0"})
