@@ -13,7 +13,7 @@ from contextlib import aclosing, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY, Mock, patch
+from unittest.mock import ANY, AsyncMock, Mock, patch
 
 import pytest
 
@@ -312,18 +312,14 @@ async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 6), (4, 16)])
 async def test_few_calls_begin_while_results_are_written(concurrency: int, most: int) -> None:
     """A result may make the user leave: four are awaited for each further call at once."""
-    ledger, begun = Memory(), list[int]()
+    ledger, call = Memory(), AsyncMock(return_value=0)
     ledger.gate.clear()
-
-    async def call(item: int) -> int:
-        begun.append(item)
-        return item
 
     async with aclosing(bulk.run(call, range(100), journal=ledger, concurrency=concurrency)) as run:
         first = asyncio.ensure_future(anext(run))
         for _ in range(200):
             await asyncio.sleep(0)
-        number = len(begun)
+        number = call.call_count
         ledger.gate.set()
         await first
     assert number == most
