@@ -51,13 +51,12 @@ def item_of(request: httpx.Request) -> int:
     return int(request.url.path.split("/")[3])
 
 
-class Away:
-    def __init__(self, how: Kind, begin: float = 0.0, end: float = 1e9) -> None:
-        self.how, self.begin, self.end = how, begin, end
+def away(how: Kind, begin: float = 0.0, end: float = 1e9) -> Kind:
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_away = begin <= virtual_time.now() < end
+        return (how if is_away else done)(request)
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        is_away = self.begin <= virtual_time.now() < self.end
-        return (self.how if is_away else done)(request)
+    return answer
 
 
 slow = partial(Answering, seconds=0.1)
@@ -70,7 +69,7 @@ def test_nothing_is_lost_while_the_gateway_is_away(
     how: Kind, concurrency: Any, retry: RetryPolicy | None
 ) -> None:
     told: list[bulk.Progress] = []
-    transport = slow(Away(how, begin=0.3, end=31.0))
+    transport = slow(away(how, begin=0.3, end=31.0))
     options = {"concurrency": concurrency, "retry": retry, "on_progress": told.append}
 
     results = ask(transport, orders, 150, **options)
@@ -103,7 +102,7 @@ def test_bad_items_fail_alone(bad: set[int], concurrency: Any, ordered: bool) ->
 @pytest.mark.parametrize("how", [cut, unavailable])
 @pytest.mark.parametrize("patience", [0, 100])
 def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
-    transport = slow(Away(how, begin=0.3))
+    transport = slow(away(how, begin=0.3))
     moments: list[float] = []
     options: dict[str, Any] = {"on_progress": lambda _: moments.append(virtual_time.now())}
 
@@ -209,7 +208,7 @@ def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
 
 
 def test_the_deadline_ends_an_outage() -> None:
-    results = ask(slow(Away(cut)), orders, 40, deadline=20.0)
+    results = ask(slow(away(cut)), orders, 40, deadline=20.0)
 
     assert len(results) == 40
     assert all(isinstance(result.error, errors.GatewayError) for result in results)
