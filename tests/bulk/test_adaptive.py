@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, patch
 
 import httpx
 import pytest
@@ -279,15 +279,6 @@ def test_the_table_says_what_was_missed() -> None:
     assert simulated.row("limit 50", poor).startswith("| limit 50 | 0.500 | 0.500 | 0.95 |")
 
 
-class Slower(simulated.Simulation):
-    """A gateway whose latency grows after twenty seconds."""
-
-    growth: Callable[[int], float]
-
-    def _latency(self) -> float:
-        return super()._latency() * (1.0 if self._now < 20 else self.growth(self._serving))
-
-
 @pytest.mark.parametrize(
     ("growth", "least", "most"),
     [
@@ -300,10 +291,14 @@ def test_a_latency_that_grows_later_is_examined(
 ) -> None:
     """Fewer calls are tried; that stays if it helps, and ends if the gateway is only slower."""
     controller = Controller(maximum=100, start=4)
-    gateway = Slower(simulated.TABLE["limit 50"], controller, seed=1)
-    gateway.growth = growth
+    gateway = simulated.Simulation(simulated.TABLE["limit 50"], controller, seed=1)
+    latency = gateway._latency
 
-    gateway.run()
+    def later() -> float:
+        return latency() * (1.0 if gateway._now < 20 else growth(gateway._serving))
+
+    with patch.object(gateway, "_latency", later):
+        gateway.run()
 
     assert least <= controller.size <= most
 
