@@ -194,17 +194,12 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(
     assert [*path.parent.iterdir()] == [path]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("whole") / "journal.db"
-    asyncio.run(fetch(path, map(str, range(300)), same))
-    return path.read_bytes()
-
-
 @pytest.mark.parametrize("seed", range(40))
-def test_damage_is_an_error_or_changes_nothing(path: Path, whole: bytes, seed: int) -> None:
+def test_damage_is_an_error_or_changes_nothing(path: Path, seed: int) -> None:
     """A cut or overwritten file gives no false value, and no item is taken for a new one."""
     chance = random.Random(seed)  # noqa: S311 - repeatable
+    asyncio.run(fetch(path, map(str, range(300)), same))
+    whole = path.read_bytes()
     # Damage of several rows: nothing tells a single damaged key from that of another item.
     at, junk = chance.randrange(16, len(whole) - 500), chance.choice([b"", b"\0", b"\xff"]) * 500
     path.write_bytes(whole[:at] + (junk + whole[at + len(junk) :] if junk else b""))
