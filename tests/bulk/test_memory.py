@@ -3,7 +3,6 @@
 import gc
 import itertools
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import _limit
-from tests.bulk.runs import same
+from tests.bulk.runs import JOB, same
 
 WARM, WINDOW, WINDOWS = 300, 300, 3
 """Items before the first measurement, and between two of them."""
@@ -27,27 +26,12 @@ is more or less full.
 """
 
 
-def journal(folder: Path) -> dict[str, Any]:
-    return {"journal": folder / "journal.db", "job": "memory"}
-
-
-@pytest.mark.parametrize(
-    ("options", "per_item"),
-    [
-        (lambda _: {}, 1.0),
-        (lambda _: {"ordered": True}, 1.0),
-        (lambda _: {"concurrency": 8}, 1.0),
-        (journal, PER_KEY),
-    ],
-    ids=["plain", "ordered", "a fixed number of calls", "journal"],
-)
+@pytest.mark.parametrize("options", [{}, {"ordered": True}, {"concurrency": 8}, {"job": JOB}])
 async def test_memory_does_not_grow_with_the_items(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: Callable[[Path], dict[str, Any]],
-    per_item: float,
+    path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(_limit, "_KEPT", TIMES)
+    journal, per_item = (path, PER_KEY) if "job" in options else (None, 1)
 
     async def call(number: int) -> str:
         return str(number) * 100
@@ -56,7 +40,7 @@ async def test_memory_does_not_grow_with_the_items(
     tracemalloc.start()
     try:
         items = iter(range(WARM + WINDOWS * WINDOW))
-        async for _ in bulk.run(call, items, **options(tmp_path)):
+        async for _ in bulk.run(call, items, journal=journal, **options):
             if next(done) in range(0, WINDOWS * WINDOW + 1, WINDOW):
                 gc.collect()
                 used.append(tracemalloc.get_traced_memory()[0])
@@ -72,13 +56,13 @@ async def test_memory_does_not_grow_with_the_items(
 EARLIER = 5_000
 
 
-async def test_a_key_of_an_earlier_run_costs_as_much(tmp_path: Path) -> None:
-    async for _ in bulk.run(same, range(EARLIER), **journal(tmp_path)):
+async def test_a_key_of_an_earlier_run_costs_as_much(path: Path) -> None:
+    async for _ in bulk.run(same, range(EARLIER), journal=path, job=JOB):
         pass
 
     tracemalloc.start()
     try:
-        run = bulk.run(same, range(EARLIER), **journal(tmp_path))
+        run = bulk.run(same, range(EARLIER), journal=path, job=JOB)
         await anext(run)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
