@@ -114,21 +114,6 @@ def test_a_dead_gateway_is_one_error(how: Kind, patience: float) -> None:
     assert transport.asked[-1][1] <= moments[-1] + patience
 
 
-def test_an_outage_at_the_end_of_a_run_is_waited_out_too(caplog: pytest.LogCaptureFixture) -> None:
-    """That there is no connection cannot be the fault of the single item that is left."""
-
-    async def call(item: int) -> int:
-        if virtual_time.now() < 60.0:
-            raise errors.ConnectionFailedError("away")
-        return item
-
-    caplog.set_level("WARNING", "gateway_sdk.bulk")
-    (result,) = results_of(call, range(1), patience=None)
-
-    assert result.error is None
-    assert caplog.messages == ["a bulk run waits, because of: away", "a bulk run goes on"]
-
-
 @pytest.mark.parametrize(
     ("token", "kind", "fetched"),
     [
@@ -152,23 +137,37 @@ def test_a_token_that_cannot_be_renewed_ends_the_run_at_once(
 
 
 @pytest.mark.parametrize(
-    ("kind", "failing"), [(errors.LoginRequiredError, 4), (errors.ConnectionFailedError, 8)]
+    ("kind", "count", "begin", "failing"),
+    [
+        (errors.LoginRequiredError, 40, 0.35, 4),
+        (errors.ConnectionFailedError, 40, 0.35, 8),
+        # That there is no connection cannot be the fault of the single item that is left.
+        (errors.ConnectionFailedError, 1, 0.0, 3),
+    ],
 )
-def test_a_missing_login_is_waited_for(kind: type[errors.GatewayError], failing: int) -> None:
+def test_a_missing_login_is_waited_for(
+    caplog: pytest.LogCaptureFixture,
+    kind: type[errors.GatewayError],
+    count: int,
+    begin: float,
+    failing: int,
+) -> None:
     """It is an outage from the first item on; an error that may pass, from the fifth one."""
     asked: list[float] = []
 
     async def call(item: int) -> int:
         await asyncio.sleep(0.1)
         asked.append(virtual_time.now())
-        if 0.35 < asked[-1] < 50.0:
+        if begin < asked[-1] < 50.0:
             raise kind("away")
         return item
 
-    results = results_of(call, range(40), concurrency=4)
+    caplog.set_level("WARNING", "gateway_sdk.bulk")
+    results = results_of(call, range(count), concurrency=4, patience=None)
 
-    assert [result.error for result in results] == [None] * 40
-    assert sum(0.35 < moment < 1.0 for moment in asked) == failing
+    assert [result.error for result in results] == [None] * count
+    assert caplog.messages == ["a bulk run waits, because of: away", "a bulk run goes on"]
+    assert sum(begin < moment < 1.0 for moment in asked) == failing
     assert 0 < sum(1.0 < moment < 50.0 for moment in asked) < 10
 
 
