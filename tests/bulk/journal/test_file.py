@@ -244,12 +244,17 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     assert becomes == "deleted" or content(path) == b"precious"
 
 
+@pytest.mark.parametrize("load", [None, str])
 @pytest.mark.parametrize(
     ("change", "problem"),
-    [("key = x'00'", "was changed by others during the run"), ("state = 'odd'", "is damaged")],
+    [
+        ("key = x'00'", "was changed by others during the run"),
+        ("state = 'odd'", "is damaged: a row has an unknown state"),
+        ("value = '{'", "is damaged: a value is no JSON"),
+    ],
 )
 async def test_a_row_that_others_changed_is_no_result(
-    path: Path, change: str, problem: str
+    path: Path, change: str, problem: str, load: Any
 ) -> None:
     await fetch(path, [1, 2], same)
 
@@ -258,18 +263,7 @@ async def test_a_row_that_others_changed_is_no_result(
         return item
 
     with pytest.raises(JournalError, match=problem):
-        await fetch(path, [3, 1], call, ordered=True, concurrency=1)
-
-
-@pytest.mark.parametrize("load", [None, str])
-async def test_a_value_that_others_damaged_is_no_value(path: Path, load: Any) -> None:
-    await fetch(path, [1], same)
-    execute(path, "update items set value = '{'")
-
-    (result,) = (await fetch(path, [1], refused, load=load)).values()
-
-    with pytest.raises(JournalError, match="is damaged: a value is no JSON"):
-        _ = result.value
+        _ = (await fetch(path, [3, 1], call, ordered=True, concurrency=1, load=load))[1].value
 
 
 @pytest.mark.posix
