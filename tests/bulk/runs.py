@@ -126,16 +126,18 @@ def created(_: httpx.Request) -> httpx.Response:
 
 
 class Stuck(httpx.AsyncBaseTransport):
-    """Sends nothing of a request, or all of it, and replies when it may."""
+    """Replies to some requests; sends nothing of others, or all, and replies when it may."""
 
-    def __init__(self, *, sends: bool = True) -> None:
-        self.sends = sends
+    def __init__(self, *, sends: bool = True, replies: int = 0) -> None:
+        self.sends, self.replies = sends, replies
         self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.extensions["gateway_sdk.transmission"].sent = self.sends
-        self.asked.set()
-        await self.may_answer.wait()
+        self.replies -= 1
+        if self.replies < 0:
+            self.asked.set()
+            await self.may_answer.wait()
         return created(request)
 
 

@@ -12,11 +12,10 @@ from unittest.mock import AsyncMock
 import httpx
 import pytest
 
-from gateway_sdk import Advice, GatewaySession, Outcome, RetryPolicy, bulk, errors
+from gateway_sdk import Outcome, RetryPolicy, bulk, errors
 from gateway_sdk._call.events import ITEMS
-from tests.bulk.runs import JOB, ask, fetch, keep_values, results_of, rows, same, session
+from tests.bulk.runs import JOB, fetch, keep_values, results_of, rows, same, session
 from tests.support import virtual_time
-from tests.support.calls import CALLS
 
 
 @virtual_time.in_virtual_time
@@ -34,38 +33,6 @@ async def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
     assert isinstance(error, errors.DeadlineExceededError)
     assert error.outcome is Outcome.NOT_SENT
     call.assert_called_once_with(1)
-
-
-@pytest.mark.parametrize(
-    ("calls", "outcome", "is_once"),
-    [
-        (["create_customer"], Outcome.UNKNOWN, True),
-        (["cancel_order"], Outcome.UNKNOWN, False),
-        (["list_countries"], Outcome.UNKNOWN, False),
-        (["create_customer", "list_countries"], Outcome.APPLIED, True),
-    ],
-)
-def test_what_an_item_did_before_the_deadline_is_known(
-    calls: list[str], outcome: Outcome, is_once: bool
-) -> None:
-    left = iter(calls[1:])
-
-    async def answer(_: httpx.Request) -> httpx.Response:
-        if next(left, None) is None:
-            await asyncio.Event().wait()
-        return httpx.Response(200, json={})
-
-    async def call(gateway: GatewaySession, _: int) -> None:
-        for name in calls:
-            await CALLS[name](gateway)
-
-    (result,) = ask(answer, call, 1, deadline=2.0)
-    error = result.error
-
-    assert isinstance(error, errors.DeadlineExceededError)
-    assert (error.operation, error.outcome) == (calls[-1], outcome)
-    assert (len(error.attempts), result.attempts) == (1, len(calls))
-    assert (error.advice is Advice.CHECK) is is_once
 
 
 def test_a_call_that_cancels_itself_is_a_result() -> None:

@@ -32,6 +32,7 @@ from tests.bulk.runs import (
 )
 from tests.interface_table import COUNTRY
 from tests.support import virtual_time
+from tests.support.calls import CALLS
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
@@ -174,31 +175,49 @@ async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(pat
     assert [row["state"] for row in rows(copied)] == ["unknown"]
 
 
-@pytest.mark.parametrize("make", [create, read])
-@pytest.mark.parametrize("sends", [False, True])
 @pytest.mark.parametrize("end", ["deadline", "close"])
+@pytest.mark.parametrize(
+    ("calls", "sends", "outcome"),
+    [
+        (["create_customer"], True, Outcome.UNKNOWN),
+        (["create_customer", "list_countries"], True, Outcome.APPLIED),
+        (["create_customer"], False, Outcome.NOT_SENT),
+        (["cancel_order"], True, Outcome.UNKNOWN),
+        (["list_countries"], True, Outcome.UNKNOWN),
+        (["list_countries"], False, Outcome.NOT_SENT),
+    ],
+)
 @virtual_time.in_virtual_time
-async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    make: Call, *, sends: bool, end: str
+async def test_an_interrupted_item_is_repeated_only_if_that_is_safe(
+    calls: list[str], *, sends: bool, outcome: Outcome, end: str
 ) -> None:
-    """A read and an unsent write count as never begun; a sent write is a failure."""
-    stuck, ledger, was_written = Stuck(sends=sends), Memory(), sends and make is create
+    """What was not sent, or may be sent twice, counts as never begun; the rest is a failure."""
+    stuck, ledger = Stuck(sends=sends, replies=len(calls) - 1), Memory()
+    is_once = sends and "create_customer" in calls
+
+    async def call(_: str) -> None:
+        for name in calls:
+            await CALLS[name](gateway)
 
     async with session(stuck) as gateway:
-        run = bulk.run(lambda _: make(gateway), ["one"], journal=ledger, deadline=10.0)
+        run = bulk.run(call, ["one"], journal=ledger, deadline=10.0)
         first = asyncio.ensure_future(anext(run))
         await stuck.asked.wait()
-        if end == "deadline":
-            assert (await first).error is not None
-        else:
+        if end == "close":
             first.cancel()
-            await asyncio.wait([first])
+        await asyncio.wait([first])
         await run.aclose()
 
-    (result,) = [result async for result in bulk.run(same, ["one"], journal=ledger)]
-
-    assert result.from_journal is was_written
-    assert (result.error is not None) is was_written
+    if end == "deadline":
+        result = first.result()
+        error = result.error
+        assert isinstance(error, errors.DeadlineExceededError)
+        assert (error.operation, error.outcome) == (calls[-1], outcome)
+        assert (len(error.attempts), result.attempts) == (1, len(calls))
+        assert (error.advice is Advice.CHECK) is is_once
+    (later,) = [result async for result in bulk.run(same, ["one"], journal=ledger)]
+    assert later.from_journal is is_once
+    assert (later.error is not None) is is_once
 
 
 @dataclass
