@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import sqlite3
-import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -40,10 +38,6 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 def content(path: Path) -> bytes:
     return path.read_bytes()
-
-
-def has_mode(path: Path, mode: int) -> bool:
-    return os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def _reading(path: Path) -> closing[sqlite3.Connection]:

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import shutil
-from collections.abc import Awaitable, Callable
+import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,22 +19,10 @@ from pydantic import SecretStr
 from gateway_sdk import Advice, GatewaySession, Outcome, bulk, errors
 from gateway_sdk.bulk._recorder import item_text
 from gateway_sdk.models import Country
-from tests.bulk.runs import (
-    JOB,
-    Memory,
-    Stuck,
-    content,
-    created,
-    fetch,
-    has_mode,
-    refused,
-    rows,
-    same,
-    session,
-)
+from tests.bulk.runs import Memory, Stuck, content, created, fetch, refused, rows, same, session
 from tests.interface_table import COUNTRY
 from tests.support import virtual_time
-from tests.support.calls import CALLS
+from tests.support.calls import CALLS, Call
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
@@ -41,15 +31,11 @@ COLUMNS = {
 }  # fmt: skip
 
 
-Call = Callable[[GatewaySession], Awaitable[Any]]
+create, read = CALLS["create_customer"], CALLS["list_countries"]
 
 
-def create(gateway: GatewaySession) -> Awaitable[Any]:
-    return gateway.customer.create_customer({"customerName": "Ada"})
-
-
-def read(gateway: GatewaySession) -> Awaitable[Any]:
-    return gateway.country_data.list_countries()
+def has_mode(path: Path, mode: int) -> bool:
+    return os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == mode
 
 
 def raising(error: Exception, *, first: Call | None = None) -> Call:
@@ -71,11 +57,8 @@ async def create_something(gateway: GatewaySession) -> object:
     return object()
 
 
-class OwnError(errors.GatewayError):
-    """Only the messages of the classes of this package are known to hold no personal data."""
-
-
-OwnError.__name__ = "NotFoundError"  # of that name too
+# Only the messages of the classes of this package are known to hold no personal data.
+OwnError: Any = type("NotFoundError", (errors.GatewayError,), {})
 
 FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
     # The call, the replies, and of the row: state, once, error, outcome, status, advice.
@@ -263,7 +246,7 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
         return value
 
     for made in (call, refused):
-        run = bulk.run(made, ["x", "x"], journal=path, job=JOB, **options)
+        run = bulk.run(made, ["x", "x"], journal=path, job="test", **options)
         for result in [result async for result in run]:
             if expected is ValueError:
                 assert isinstance(result.error, ValueError)
