@@ -7,7 +7,6 @@ import random
 import sqlite3
 import sys
 import threading
-import types
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from functools import partial
@@ -100,8 +99,7 @@ async def test_a_reader_that_holds_the_database_ends_the_run_in_time(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fetch(path, [1], same)
-    impatient: dict[str, Any] = {**vars(sqlite3), "connect": partial(sqlite3.connect, timeout=0)}
-    monkeypatch.setattr("gateway_sdk.bulk._journal.sqlite3", types.SimpleNamespace(**impatient))
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin exclusive")
         with pytest.raises(JournalError, match="database is locked; its rows are kept"):
@@ -209,16 +207,12 @@ def test_damage_is_an_error_or_changes_nothing(path: Path, seed: int) -> None:
             assert result.value == item
 
 
-async def unread() -> AsyncIterator[int]:
-    yield 1  # in a run that cannot begin
-
-
 @pytest.mark.posix
 async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="No such file or directory"):
         await fetch(tmp_path / "missing" / "journal.db", [1], refused)
     with pytest.raises(JournalError, match="Is a directory"):
-        await anext(bulk.run(same, unread(), journal=tmp_path, job=JOB))
+        await anext(bulk.run(same, bulk.run(same, [1]), journal=tmp_path, job=JOB))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(JournalError, match="not an ordinary file"):
         await fetch(tmp_path / "pipe", [1], refused)
