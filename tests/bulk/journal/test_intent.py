@@ -155,13 +155,13 @@ async def test_nothing_is_sent_if_the_disk_fails(
 @pytest.mark.parametrize(
     ("at_once", "statuses"),
     [
-        (False, [200, 200]),
-        (True, [200, 200]),
-        (False, [200, 429, 200]),  # what the first call did stays begun
+        (1, [200, 200]),
+        (2, [200, 200]),
+        (1, [200, 429, 200]),  # what the first call did stays begun
     ],
 )
 async def test_an_item_of_several_calls_has_one_row_before_them(
-    path: Path, disk: Disk, at_once: bool, statuses: list[int]
+    path: Path, disk: Disk, at_once: int, statuses: list[int]
 ) -> None:
     replies = iter(statuses)
 
@@ -170,12 +170,8 @@ async def test_an_item_of_several_calls_has_one_row_before_them(
         return httpx.Response(next(replies), json={"customerId": "c-1"})
 
     async def call(name: str) -> str:
-        calls = [creating(gateway)(name) for _ in range(2)]
-        if at_once:
-            await asyncio.gather(*calls)
-        else:
-            for each in calls:
-                await each
+        for _ in range(2 // at_once):
+            await asyncio.gather(*(creating(gateway)(name) for _ in range(at_once)))
         return name
 
     async with session(answer, retry=RetryPolicy(), sleep=AsyncMock()) as gateway:
