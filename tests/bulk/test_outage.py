@@ -190,9 +190,10 @@ def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
     assert len(results) == 40
 
 
-def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
+@pytest.mark.parametrize(("away", "failing"), [(1, 1), (40, 11)], ids=["an item", "an outage"])
+def test_the_deadline_ends_what_waits_for_another_try(away: int, failing: int) -> None:
     async def call(item: int) -> int:
-        if item == 0:
+        if item < away:
             raise errors.ConnectionFailedError("bad")
         if item > 20:
             await asyncio.sleep(1000)
@@ -200,17 +201,10 @@ def test_the_deadline_ends_what_waits_and_what_is_to_be_tried_again() -> None:
 
     results = results_of(call, range(40), concurrency=4, deadline=10)
 
-    kinds = {result.item: type(result.error) for result in results}
-    late = dict.fromkeys(range(21, 40), errors.DeadlineExceededError)
-    fine = dict.fromkeys(range(1, 21), type(None))
-    assert kinds == {0: errors.ConnectionFailedError, **fine, **late}
-
-
-def test_the_deadline_ends_an_outage() -> None:
-    results = ask(slow(away(cut)), orders, 40, deadline=20.0)
-
-    assert len(results) == 40
-    assert all(isinstance(result.error, errors.GatewayError) for result in results)
+    late = dict.fromkeys(range(40), errors.DeadlineExceededError)
+    fine = dict.fromkeys(range(away, 21), type(None))
+    failed = dict.fromkeys(range(failing), errors.ConnectionFailedError)
+    assert {result.item: type(result.error) for result in results} == {**late, **fine, **failed}
 
 
 async def test_an_item_that_may_be_tried_again_has_no_row(path: Path) -> None:
