@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -58,9 +59,10 @@ def read_ndjson(path: Path) -> list[list[Any]]:
     return [list(row.values()) for row in loaded]
 
 
-def _need_pyarrow(suffix: str) -> None:
+def beside(journal: Path, suffix: str) -> Path:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")  # wine lacks functions that NumPy needs
+    return journal.with_suffix(suffix)
 
 
 def read_parquet(path: Path) -> list[list[Any]]:
@@ -83,8 +85,7 @@ def read_parquet(path: Path) -> list[list[Any]]:
 async def test_rates_have_all_digits_in_each_format(
     journal: Path, suffix: str, read: Callable[[Path], list[list[Any]]]
 ) -> None:
-    _need_pyarrow(suffix)
-    out = journal.with_suffix(suffix)
+    out = beside(journal, suffix)
     out.write_text("before", encoding="utf-8")
 
     written = bulk.export(journal, str(out))
@@ -96,8 +97,7 @@ async def test_rates_have_all_digits_in_each_format(
 
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
 async def test_what_is_no_rate_has_a_row_per_item(journal: Path, suffix: str) -> None:
-    _need_pyarrow(suffix)
-    out = journal.with_suffix(suffix)
+    out = beside(journal, suffix)
 
     written = bulk.export(journal, out, rates=False)
 
@@ -155,6 +155,15 @@ async def test_a_run_without_values_is_an_empty_file(path: Path, out: Path) -> N
     assert content(out) == b"base,symbol,date,rate\r\n"
 
 
+@pytest.mark.posix
+def test_a_pipe_is_written_as_it_is(journal: Path, out: Path) -> None:
+    os.mkfifo(out)
+    with out.open("r+b", buffering=0) as pipe:
+        assert bulk.export(journal, out).rows == 3
+        assert out.is_fifo()
+        assert pipe.read(99).startswith(b"base,symbol,date,rate\r\n")
+
+
 async def test_a_journal_is_exported_during_its_run(path: Path, out: Path) -> None:
     async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
         assert bulk.export(path, out).rows >= 1
@@ -166,8 +175,7 @@ async def test_a_journal_is_exported_during_its_run(path: Path, out: Path) -> No
 async def test_a_number_that_no_decimal_of_parquet_holds_is_refused(
     path: Path, out: Path, rate: str
 ) -> None:
-    _need_pyarrow(".parquet")
-    parquet = path.with_suffix(".parquet")
+    parquet = beside(path, ".parquet")
     value = {"rates": {"2026-01-02": {"USD": Decimal(rate)}}}
     await fetch(path, [1], lambda _: same(value))
 
