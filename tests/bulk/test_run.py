@@ -94,8 +94,8 @@ class Shape:
 
     def options(self, ledger: Memory) -> dict[str, Any]:
         kept = {"nothing": {}, "results": {"key": number_of}}
-        of_ledger = {"key": number_of, "journal": ledger, "dump": str, "load": int}
-        return kept.get(self.keeps, of_ledger)
+        of_ledger = {"journal": ledger, "dump": lambda value: [value], "load": sum}
+        return kept.get(self.keeps, {"key": number_of, **of_ledger})
 
     @property
     def is_left(self) -> bool:
