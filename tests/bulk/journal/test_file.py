@@ -319,7 +319,7 @@ async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() ->
     await ledger.at_gate.wait()
 
     closing.cancel()
-    asyncio.get_running_loop().call_soon(ledger.gate.set)
+    asyncio.get_running_loop().call_later(0.02, ledger.gate.set)
     await asyncio.wait([closing])
 
     assert closing.cancelled()
