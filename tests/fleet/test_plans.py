@@ -349,3 +349,24 @@ def test_the_extra_that_is_missing_is_named(
 def test_results_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"database cannot be used \(Operational"):
         write_plan_results("postgresql://127.0.0.1:9/x", "p", tmp_path / "p.csv", rates=None)
+
+
+async def test_a_write_that_was_done_is_never_done_again(
+    job: Job, gateway: CountingGateway
+) -> None:
+    """Its reply cannot be read, so it failed; one that was refused may be made after a change."""
+
+    async def answer(body: Any) -> httpx.Response:
+        status = 404 if number_of(body) else 200
+        return httpx.Response(status, headers={"Content-Type": "application/json"}, text="{")
+
+    gateway.answer = answer
+    await job.plan("p", map(customer, range(2)))
+    await do_all(job, "p")
+    failed = [(row["number"], row["outcome"], row["advice"]) async for row in job.failed("p")]
+    assert failed == [(0, "APPLIED", "check"), (1, "REFUSED", "fix")]
+
+    assert await job.retry("p", every=True) == 1
+    await do_all(job, "p")
+
+    assert gateway.requests == 3

@@ -217,7 +217,9 @@ class Job:
         return Exported(written.rows, status.items - status.done, written.other_shapes)
 
     async def retry(self, plan: str, *, every: bool = False) -> int:
-        """Forget failures and put their chunks into the queue again; what is unknown stays.
+        """Forget failures and put their chunks into the queue again.
+
+        What is unknown stays, and so does what must not be made twice and may have been done.
 
         Args:
             plan: The name of the plan.

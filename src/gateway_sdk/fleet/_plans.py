@@ -72,11 +72,13 @@ where queue = %(queue)s and seen > clock_timestamp() - lease * interval '1 secon
 group by waits_for order by waits_for nulls first
 """
 
-# What may pass is repeated, as `bulk.run(retry_failed=True)` does; with `all`, every failure.
+# What may pass is repeated, as `bulk.run(retry_failed=True)` does; with `all`, every failure but
+# that of a write which must not be made twice, and may have been done.
 _FORGET: Final = """
 with gone as (
   delete from gateway_fleet.result r where r.plan = %(plan)s and r.state = 'failed'
-    and (%(all)s or r.failure->>'advice' in ('repeat', 'log_in')) returning r.n),
+    and (r.failure->>'advice' in ('repeat', 'log_in')
+      or %(all)s and not (r.once and r.failure->>'advice' = 'check')) returning r.n),
 per as (select (n / %(size)s)::int as number, count(*) as count from gone group by 1)
 update gateway_fleet.chunk c set failed = failed - per.count, open = true, starts = 0,
   suspect = null, suspicion = 0

@@ -167,7 +167,9 @@ def retry(
     job: TheJob,
     plan: PlanName,
     *,
-    every: Annotated[bool, switch("--all", "Also those that would fail again.")] = False,
+    every: Annotated[
+        bool, switch("--all", "Also those that would fail again, but no write that may be done.")
+    ] = False,
 ) -> None:
     """Do the items again that failed and may succeed now."""
     say(f"{plan}: {run(job.retry(plan, every=every))} items are done again")
