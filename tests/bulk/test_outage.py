@@ -17,13 +17,14 @@ from gateway_sdk import (
     Advice,
     GatewaySession,
     Outcome,
+    RateLimit,
     RetryBudget,
     RetryPolicy,
     Token,
     bulk,
     errors,
 )
-from tests.bulk.runs import JOB, Answering, ask, list_countries, results_of, rows, session
+from tests.bulk.runs import JOB, Answering, Memory, ask, list_countries, results_of, rows, session
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 
@@ -401,3 +402,29 @@ def test_an_item_with_a_write_in_flight_is_not_begun_again() -> None:
 
     assert isinstance(result.error, errors.RateLimitedError)
     assert len(created) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_item_that_leaves_a_write_behind_is_not_begun_again(status: int) -> None:
+    """The write has no permit of the rate limit when the read fails, and is sent later."""
+    created, ledger = list[httpx.Request](), Memory()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        created.extend([request] * (is_write := "create" in request.url.path))
+        return httpx.Response(200 if is_write else status, json={})
+
+    async def main() -> None:
+        async with session(answer, rate_limit=RateLimit(1, seconds=1)) as gateway:
+
+            async def call(_: int) -> None:
+                await asyncio.gather(*[CALLS[name](gateway) for name in (READ, WRITE)])
+
+            run = bulk.run(call, [1], patience=60, journal=ledger)
+            assert [result.item async for result in run] == [1]
+            await asyncio.sleep(60)
+
+    virtual_time.run(main())
+
+    assert len(created) == 1
+    (entry,) = ledger.entries.values()
+    assert (entry.state, entry.failure and entry.failure.advice) == ("unknown", "check")

@@ -162,6 +162,9 @@ class ItemRun(RunItem, Generic[Item, Value]):
     @property
     def may_repeat(self) -> bool:
         """Whether it is safe to repeat the item, as far as the observed calls show."""
+        for call in list(self._calls):
+            if call.operation.repeatability is Repeatability.ONCE and call not in self._ended:
+                return False  # the item has left it behind, and it may still be sent
         return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
 
     def advice(self, by_error: Advice) -> Advice:
@@ -186,6 +189,6 @@ class ItemRun(RunItem, Generic[Item, Value]):
         call, attempts = list(self._calls.items())[-1]
         error.of_call(call.operation.name, call.operation.repeatability, attempts)
         error.outcome = self.outcome
-        if self.sends_once:
+        if not self.may_repeat:
             error.repeatability = Repeatability.ONCE
         return error
