@@ -311,3 +311,22 @@ async def test_calls_in_another_thread_tell_the_controller_nothing() -> None:
     run = bulk.run(lambda _: asyncio.to_thread(asyncio.run, ask()), range(8))
 
     assert [result.attempts async for result in run] == [1] * 8
+
+
+def test_what_is_in_flight_when_the_program_ends_has_no_row(path: Path) -> None:
+    """The traceback keeps the run, so asyncio cancels the calls before it closes the run."""
+
+    async def call(item: int) -> int:
+        if item:
+            await asyncio.Event().wait()
+        return item
+
+    async def main() -> None:
+        results = bulk.run(call, range(3), journal=path, job=JOB)
+        async for _ in results:
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        asyncio.run(main())
+
+    assert [row["item"] for row in rows(path)] == [0]

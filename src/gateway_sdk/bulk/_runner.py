@@ -304,7 +304,8 @@ class Runner(Generic[Item, Value]):
         if raised is not None and not isinstance(raised, Exception):
             raise raised
         error = self._interruption(run) if task.cancelled() else raised and without_frames(raised)
-        was_cut = task.cancelled() and (self._closing or self._expired)
+        # At the end of a program, asyncio cancels the calls before it closes the run.
+        was_cut = task.cancelled() and (self._closing or self._expired or run.may_repeat)
         run.end(error)
         if error is None or was_answered(error):
             self._outages.over()
