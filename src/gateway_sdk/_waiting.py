@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -27,6 +27,22 @@ async def raise_cancellation(before: int) -> None:
     """Raise the cancellation that code of the user has asked of its own task meanwhile."""
     if cancellations() > before:
         await asyncio.sleep(0)
+
+
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Do it in a task of its own, and wait for its end, whatever cancels meanwhile."""
+    working = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():  # a scope of anyio cancels again in every turn
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    try:
+        return working.result()
+    finally:
+        if cancelled is not None:
+            raise cancelled
 
 
 class OwnCancellation:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
+import anyio
 import httpx
 import pytest
 
@@ -330,3 +331,23 @@ def test_what_is_in_flight_when_the_program_ends_has_no_row(path: Path) -> None:
         asyncio.run(main())
 
     assert [row["item"] for row in rows(path)] == [0]
+
+
+async def test_a_run_in_a_scope_of_anyio_ends_in_it(path: Path) -> None:
+    """The scope cancels in every turn: this reaches no call twice, and leaves no journal open."""
+    ended: list[int] = []
+
+    async def call(item: int) -> None:
+        scope.cancel()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(item)
+
+    with anyio.CancelScope() as scope:
+        async with aclosing(bulk.run(call, [1], journal=path, job=JOB)) as run:
+            await anext(run)
+
+    assert ended == [1]
+    assert (await fetch(path, [1], same))[1].value == 1

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, LiteralString
 from uuid import uuid4
 
+import anyio
 import httpx
 import pytest
 
@@ -701,3 +702,20 @@ async def test_a_sign_of_life_is_of_a_job_and_a_machine(
         assert not await job.is_alive("elsewhere")
         assert not await gateways.job(gateway, dsn, version="2").is_alive(host)
     assert not await job.is_alive(host)
+
+
+async def test_a_worker_in_a_scope_of_anyio_leaves_nothing(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """The scope cancels in every turn, also while the worker gives its chunk back."""
+    held = Holding(gateway, 0)
+    short = gateways.job(gateway, dsn, grace=0.05)
+    await short.plan("p", [series(0)])
+    with anyio.CancelScope() as scope:
+        async with short.worker() as worker:
+            running = await held.start(worker)
+            scope.cancel()
+            await running
+
+    status = await short.status("p")
+    assert (status.workers, status.working, status.missing) == (0, 0, 1)

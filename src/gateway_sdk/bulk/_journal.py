@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from gateway_sdk._lock_file import LockFile
+from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk.ledger import Entry, Failure, State
 from gateway_sdk.errors import JournalError
 from gateway_sdk.outcome import Advice
@@ -99,12 +100,8 @@ class SqliteLedger:
         self._thread.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        working = asyncio.get_running_loop().run_in_executor(self._thread, work)
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            await asyncio.wait([working])  # a thread cannot be cancelled, and uses the file
-            raise
+        # A thread cannot be cancelled, and uses the file.
+        return await to_the_end(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     def _open(self) -> None:
         # SQLite puts its own files beside the file that a link leads to.

@@ -111,14 +111,6 @@ class LedgerResults(MemoryResults[Item, Value]):
         await self._ledger.open()
 
     async def aclose(self) -> None:
-        closing = asyncio.create_task(self._close())
-        try:
-            await asyncio.shield(closing)
-        except asyncio.CancelledError:
-            await asyncio.wait([closing])
-            raise
-
-    async def _close(self) -> None:
         while self._working is not None:  # also for tasks that an item has left
             await asyncio.wait([self._working])
         await self._ledger.aclose()

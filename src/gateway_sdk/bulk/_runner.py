@@ -23,6 +23,7 @@ from typing import Any, Final, Generic
 from gateway_sdk._call.events import ITEMS, tell
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell_progress
+from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._item import ItemRun, OfRun
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
@@ -397,6 +398,9 @@ class Runner(Generic[Item, Value]):
     async def _stop(self) -> None:
         self._closing = True
         self._end_calls()
+        await to_the_end(self._end())
+
+    async def _end(self) -> None:
         try:
             await self._source.aclose()
             await asyncio.gather(*self._tasks, return_exceptions=True)

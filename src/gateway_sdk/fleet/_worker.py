@@ -13,6 +13,7 @@ from uuid import uuid4
 import psycopg
 
 from gateway_sdk import bulk
+from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk import Entry, Failure, Progress, State
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.fleet._database import AWAY, Database, ReservingLimiter
@@ -119,7 +120,7 @@ class Worker:
 
     async def __aexit__(self, *_: object) -> None:
         self.stop()
-        await self._stack.aclose()
+        await to_the_end(self._stack.aclose())
 
     async def _leave(self) -> None:
         heart, engine = self._tasks
@@ -190,12 +191,7 @@ class Worker:
         try:
             await self._do(delivery)
         finally:  # what is finished is stored, the rest given back
-            releasing = asyncio.create_task(self._release(delivery))
-            try:
-                done = await asyncio.shield(releasing)
-            except asyncio.CancelledError:
-                await asyncio.wait([releasing])
-                raise
+            done = await to_the_end(self._release(delivery))
         return done
 
     async def _release(self, delivery: Delivery) -> bool:
