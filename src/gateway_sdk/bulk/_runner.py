@@ -319,12 +319,15 @@ class Runner(Generic[Item, Value]):
             self._fail(error)  # all other items would fail too
             was_cut = True
         if was_cut:
-            self._results.interrupted(run)
-            self._finish(run, None if self._closing else run.result_with(None))
+            self._end_early(run)
         else:
             self._unwritten.add(run)
             self._results.ended(run, None if error else task.result())
             self._wake()  # another call may begin while the result is written
+
+    def _end_early(self, run: ItemRun[Item, Value]) -> None:
+        self._results.interrupted(run)
+        self._finish(run, None if self._closing else run.result_with(None))
 
     def _may_pass(self, run: ItemRun[Item, Value], error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
@@ -384,9 +387,9 @@ class Runner(Generic[Item, Value]):
     def _expire(self) -> None:
         self._expired = True
         self._source.expire()
-        while self._later:  # their last failures are their results
+        while self._later:  # their last failures are their results, but only of this run
             self._under_way += 1
-            self._results.ended(self._later.popleft(), None)
+            self._end_early(self._later.popleft())
         self._end_calls()
 
     def _end_calls(self) -> None:
