@@ -12,7 +12,7 @@ from gateway_sdk import GatewaySession, InvalidArgumentError, JournalError, bulk
 from gateway_sdk.bulk import RateRow, currencies_of, rate_rows
 from gateway_sdk.models import Country, ExchangeRateSeriesRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from tests.bulk.runs import content, job_of, rows, session
+from tests.bulk.runs import Memory, content, job_of, rows, session
 from tests.interface_table import COUNTRY
 
 
@@ -198,3 +198,12 @@ def test_wrong_options_are_refused_at_once() -> None:
         gateway.currency.exchange_rate_series_bulk([YEAR], concurrency=0)
     with pytest.raises(InvalidArgumentError, match="needs job="):
         gateway.currency.exchange_rate_series_bulk([YEAR], journal="x", job="")
+
+
+async def test_a_ledger_of_the_user_needs_no_job() -> None:
+    ledger = Memory()
+    async with at(Sandbox()) as gateway:
+        (result,) = await fetched(gateway, [YEAR], journal=ledger)
+
+    assert result.value["base"] == "EUR"
+    assert [entry.state for entry in ledger.entries.values()] == ["done"]

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from datetime import date
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import models, operations
@@ -116,7 +117,7 @@ class CurrencyArea(Area):
 
         operation = operations.EXCHANGE_RATE_SERIES
         job = settings.get("job")
-        if settings.get("journal") is not None and job is None:
+        if isinstance(settings.get("journal"), str | PathLike) and job is None:
             gateway = self._caller.options.gateway_name(self._caller.shared.base_url)
             job = f"{operation.name} of {gateway}"
         settings["job"] = job
