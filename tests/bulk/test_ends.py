@@ -351,3 +351,20 @@ async def test_a_run_in_a_scope_of_anyio_ends_in_it(path: Path) -> None:
 
     assert ended == [1]
     assert (await fetch(path, [1], same))[1].value == 1
+
+
+async def test_an_iterable_that_drops_a_cancellation_ends_with_its_run() -> None:
+    waiting = asyncio.Event()
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        waiting.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        yield 2
+
+    async with aclosing(bulk.run(same, items())) as run:
+        await anext(run)
+        await waiting.wait()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -70,16 +70,21 @@ class AsyncSource(Source[Item]):
             self.is_asked = False
             self._wake()
 
+    def _offer(self, item: Item) -> None:
+        if self.ended:
+            raise asyncio.CancelledError  # again, because the iterable has dropped it
+        self._wanted.clear()
+        self.is_asked = False
+        self._ready = (item,)
+        self._wake()
+
     async def _read(self) -> None:
         items: AsyncIterator[Item] | None = None
         try:
             await self._wanted.wait()
             items = aiter(self._items)
             async for item in items:
-                self._wanted.clear()
-                self.is_asked = False
-                self._ready = (item,)
-                self._wake()
+                self._offer(item)
                 await self._wanted.wait()
         except asyncio.CancelledError:
             if self._reading is None or self._reading.cancelling():
