@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, LiteralString
 from uuid import uuid4
 
@@ -13,10 +14,11 @@ import httpx
 import pytest
 
 from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
+from gateway_sdk.bulk import Entry, State
 from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
 from gateway_sdk.fleet._database import Database, ReservingLimiter
-from gateway_sdk.fleet._delivery import Delivery
+from gateway_sdk.fleet._delivery import Delivery, OvertakenError
 from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
@@ -719,3 +721,18 @@ async def test_a_worker_in_a_scope_of_anyio_leaves_nothing(
 
     status = await short.status("p")
     assert (status.workers, status.working, status.missing) == (0, 0, 1)
+
+
+async def test_who_was_overtaken_stores_all_ends_that_it_knows(job: Job, dsn: str) -> None:
+    await job.plan("p", map(customer, range(2)))
+    async with Database(dsn) as database:
+        delivery = await Delivery.claim(database, "either", "p", 0, lease=60, pid=None)
+        assert delivery is not None
+        ledger = _WorkerLedger(lambda n: (delivery, n))
+        begun = [Entry(key=b"", state=State.BEGUN, once=True, item=str(n)) for n in range(2)]
+        await ledger.write(begun[:1])
+        await overtake(dsn)
+        with pytest.raises(OvertakenError):
+            await ledger.write([begun[1], replace(begun[0], state=State.DONE, value="1")])
+
+    assert await states(dsn) == {0: "done"}

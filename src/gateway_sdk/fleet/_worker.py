@@ -65,9 +65,15 @@ class _WorkerLedger:
         raise NotImplementedError
 
     async def write(self, entries: Sequence[Entry]) -> None:
+        overtaken: OvertakenError | None = None
         for entry in entries:
             delivery, n = self._find(int(entry.item or ""))
-            await delivery.add(n, entry)
+            try:
+                await delivery.add(n, entry)
+            except OvertakenError as error:  # the others are stored all the same
+                overtaken = error
+        if overtaken is not None:
+            raise overtaken
 
     async def aclose(self) -> None: ...
 
