@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import anyio
 import httpx
+import psycopg
 import pytest
 
 from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
@@ -736,3 +737,19 @@ async def test_who_was_overtaken_stores_all_ends_that_it_knows(job: Job, dsn: st
             await ledger.write([begun[1], replace(begun[0], state=State.DONE, value="1")])
 
     assert await states(dsn) == {0: "done"}
+
+
+async def test_a_worker_behind_a_pooler_counts_as_alive_for_its_lease(
+    job: Job, gateway: CountingGateway, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler makes up the pid of a connection, which the server has never heard of."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 2**30)
+    held = Holding(gateway, 0)
+    await job.plan("p", [series(0)])
+    async with job.worker() as worker, Database(dsn) as database:
+        running = await held.start(worker)
+        assert await Delivery.claim(database, "either", "p", 0, lease=60, pid=None) is None
+        await worker._beat()
+        assert await rows_of(dsn, "select pid from gateway_fleet.chunk") == [(None,)]
+        held.go_on.set()
+        assert await running

@@ -110,6 +110,7 @@ class Worker:
         self._is_alone = False
         self._error: BaseException | None = None
         self._alive: psycopg.AsyncConnection[Any] | None = None
+        self._is_direct = False
         self._showing = asyncio.Lock()
         self._waits_for: tuple[str, datetime] | None = None
 
@@ -334,7 +335,8 @@ class Worker:
 
     @property
     def _pid(self) -> int | None:
-        return None if self._alive is None or self._alive.closed else self._alive.info.backend_pid
+        alive = self._alive
+        return alive.info.backend_pid if alive and not alive.closed and self._is_direct else None
 
     async def _show_alive(self) -> None:
         """Hold a connection: when the process dies, the server knows at once."""
@@ -344,7 +346,9 @@ class Worker:
                     self._alive = await psycopg.AsyncConnection.connect(
                         self._database.address, autocommit=True
                     )
-                await self._alive.execute("select")
+                # A pooler makes up the pid that it tells its clients.
+                found = await self._alive.execute("select pg_backend_pid()")
+                self._is_direct = await found.fetchone() == (self._alive.info.backend_pid,)
             except AWAY:
                 await self._hide()
 
