@@ -83,7 +83,7 @@ def tests(session: nox.Session) -> None:
 def on_uvloop(session: nox.Session) -> None:
     """Run the tests of sessions, calls and connections on uvloop's event loop."""
     session.install("-e", EVERYTHING, *group("test"))
-    folders = ("tests/call", "tests/session", "tests/transport", "tests/errors")
+    folders = ("tests/call", "tests/session", "tests/transport", "tests/errors", "tests/bulk")
     session.run("pytest", *IN_PARALLEL, "--uvloop", *folders, *session.posargs)
 
 
