@@ -753,3 +753,22 @@ async def test_a_worker_behind_a_pooler_counts_as_alive_for_its_lease(
         assert await rows_of(dsn, "select pid from gateway_fleet.chunk") == [(None,)]
         held.go_on.set()
         assert await running
+
+
+def test_permits_of_callers_who_were_cancelled_expire() -> None:
+    """Else they are used beside the full rate, which the database has given to others since."""
+    database: Any = Reserving(0.0)
+
+    async def scenario() -> None:
+        limiter = ReservingLimiter(database, "r", RateLimit(2000))
+        callers = [asyncio.create_task(limiter.enter()) for _ in range(40)]
+        await asyncio.sleep(1.5 / 1900)  # the first has passed, and the second has reserved
+        for caller in callers:
+            caller.cancel()
+        await asyncio.wait(callers)
+        await asyncio.sleep(1)
+        await limiter.enter()
+
+    virtual_time.run(scenario())
+
+    assert database.asked == [1, 19, 1]

@@ -218,7 +218,8 @@ class ReservingLimiter(Limiter):
         try:
             async with self._lock:  # first come, first served
                 loop = asyncio.get_running_loop()
-                if not self._left:
+                # Permits of callers who were cancelled expire: the database gives them again.
+                if not self._left or self._at + self._burst / self._rate < loop.time():
                     count = min(self._most, self._waiting)
                     wait = await self._database.reserve(
                         self._name, rate=self._rate, burst=self._burst, n=count
