@@ -772,3 +772,19 @@ def test_permits_of_callers_who_were_cancelled_expire() -> None:
     virtual_time.run(scenario())
 
     assert database.asked == [1, 19, 1]
+
+
+async def test_a_run_that_is_cancelled_stops_its_worker(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    held = Holding(gateway, 0)
+    short = gateways.job(gateway, dsn, grace=0.05)
+    await short.plan("p", [series(0)])
+    async with short.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        await held.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+        assert (await short.status("p")).working == 0
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -153,7 +153,7 @@ class Worker:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
 
     async def run(self) -> None:
-        """Do the chunks that the queue delivers, until `stop` is called.
+        """Do the chunks that the queue delivers, until `stop` is called, or this is cancelled.
 
         Raises:
             SessionStateError: the worker is not entered.
@@ -161,7 +161,14 @@ class Worker:
                 that cannot be renewed.
         """
         self._check_open()
-        await self._queue.take(self._deliver, self._database, self._stopping, chunks=CHUNKS_AT_ONCE)
+        taking = asyncio.create_task(
+            self._queue.take(self._deliver, self._database, self._stopping, chunks=CHUNKS_AT_ONCE)
+        )
+        try:
+            await asyncio.wait([taking])
+        finally:
+            self.stop()
+            await to_the_end(taking)
         if self._error is not None:
             raise self._error
 
