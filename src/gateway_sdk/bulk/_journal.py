@@ -75,7 +75,7 @@ class SqliteLedger:
     _database: sqlite3.Connection
 
     def __init__(self, path: Path, job: str, *, retry_failed: bool) -> None:
-        self._path = path
+        self._path, self._place = path, path.absolute()  # the program may change its folder
         self._job = job
         self._retry_failed = retry_failed
         self._thread = ThreadPoolExecutor(1, "gateway_sdk.journal")
@@ -105,7 +105,7 @@ class SqliteLedger:
 
     def _open(self) -> None:
         # SQLite puts its own files beside the file that a link leads to.
-        path = Path(os.path.realpath(self._path))
+        path = Path(os.path.realpath(self._place))
         # Not the lock of SQLite, which would keep readers out too.
         lock = LockFile(path.with_name(f"{path.name}-lock"))
         try:
@@ -225,7 +225,7 @@ class SqliteLedger:
     def _check_file(self) -> None:
         """Refuse to write to a file that was deleted or replaced: nobody would find the rows."""
         with suppress(OSError):
-            if self._file and os.path.samestat(self._file, self._path.stat()):
+            if self._file and os.path.samestat(self._file, self._place.stat()):
                 return
         raise self._error("was deleted or replaced during the run")
 

@@ -386,3 +386,14 @@ def test_a_lock_is_given_back_in_a_folder_that_has_become_read_only(tmp_path: Pa
     assert other.acquire()
     other.release()
     assert not list(tmp_path.iterdir())
+
+
+async def test_a_program_may_change_its_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def move(item: int) -> int:
+        os.chdir("/")
+        return item
+
+    monkeypatch.chdir(path.parent)
+    await fetch(Path(path.name), range(2), move, concurrency=1)
+
+    assert [row["state"] for row in rows(path)] == ["done", "done"]
