@@ -139,11 +139,17 @@ class LedgerResults(MemoryResults[Item, Value]):
 
     async def _pass(self, batch: Sequence[_Asked], ask: Callable[..., Any]) -> None:
         try:
-            answers = await ask([what for _, what, _ in batch]) or [None] * len(batch)
+            answers = [*(await ask([what for _, what, _ in batch]) or [None] * len(batch))]
         except Exception as error:  # noqa: BLE001 - it is that of each of them
             answers = [error] * len(batch)
+        if len(answers) != len(batch):
+            answers = [JournalError("the ledger has not given one entry per key")] * len(batch)
         for (run, what, answered), answer in zip(batch, answers, strict=True):
-            answered(run, what, answer)
+            try:
+                answered(run, what, answer)
+            except Exception as error:  # noqa: BLE001 - of what a ledger of the user takes for one
+                self._fail(error)
+                self._finish(run, None)
 
     def digest(self, item: Item) -> bytes | None:
         return digest_of(item if self._key is None else self._key(item))
@@ -160,11 +166,8 @@ class LedgerResults(MemoryResults[Item, Value]):
             self._finish(run, None)
             return
         run.attempts, run.elapsed = entry.attempts, entry.elapsed
-        value: Any = None
-        if entry.failure is not None:
-            run.error = _error_of(entry.failure)
-        else:
-            value = self._loaded(run, entry.value)
+        run.error = None if entry.failure is None else _error_of(entry.failure)
+        value = None if run.error else self._loaded(run, entry.value)
         self._finish(run, run.result_with(value, from_journal=True))
 
     async def record_intent(self, run: ItemRun[Item, Value]) -> None:

@@ -397,3 +397,18 @@ async def test_a_program_may_change_its_folder(path: Path, monkeypatch: pytest.M
     await fetch(Path(path.name), range(2), move, concurrency=1)
 
     assert [row["state"] for row in rows(path)] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [([], "NoneType"), ([1, 2], "'int'"), ([1], "one entry per key"), (5, "not int")],
+)
+async def test_a_ledger_of_the_user_that_answers_wrongly_ends_the_run(
+    answer: Any, message: str
+) -> None:
+    ledger = Memory()
+    await keep_values(bulk.run(same, range(2), journal=ledger), [])
+    ledger.read = AsyncMock(return_value=answer)  # type: ignore[method-assign]
+
+    with pytest.raises((JournalError, AttributeError, TypeError), match=message):
+        await keep_values(bulk.run(refused, range(2), journal=ledger), [])
