@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import polars as pl
 import pytest
 
 from gateway_sdk import InvalidArgumentError, JournalError, MissingExtraError, NotFoundError, bulk
-from tests.bulk.runs import content, fetch, same
+from gateway_sdk.bulk import _export
+from tests.bulk.runs import JOB, content, fetch, same
 
 MANY = "1.12345678901234567890"
 RATES = [
@@ -214,3 +216,24 @@ async def test_a_wrong_suffix_and_a_missing_extra_are_named(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match="parquet"):
         bulk.export(journal, "rates.parquet")
+
+
+async def test_an_export_is_one_snapshot_of_a_run_that_goes_on(
+    path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the rows up to three times: the second time, the rates may have more digits."""
+    loop, write = asyncio.get_running_loop(), _export.write_results
+
+    async def go_on() -> None:
+        await anext(run)
+
+    def later(*given: Any, **more: Any) -> Any:
+        asyncio.run_coroutine_threadsafe(go_on(), loop).result()
+        return write(*given, **more)
+
+    monkeypatch.setattr(_export, "write_results", later)
+    async with aclosing(bulk.run(same, range(3), concurrency=1, journal=path, job=JOB)) as run:
+        await anext(run)
+        written = await asyncio.to_thread(bulk.export, path, out)
+
+    assert written.rows == 1

@@ -88,6 +88,7 @@ def export(
     uri = f"{Path(journal).absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:
+            database.execute("begin")  # one snapshot: the run may go on meanwhile
             (failed,) = database.execute(_FAILED).fetchone()
             written = write_results(lambda: database.execute(_ITEMS), out, rates=rates)
             return replace(written, failed=failed)
