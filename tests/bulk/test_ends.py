@@ -5,6 +5,7 @@ import gc
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -368,3 +369,37 @@ async def test_an_iterable_that_drops_a_cancellation_ends_with_its_run() -> None
         await waiting.wait()
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@dataclass(frozen=True)
+class NoRateError(Exception):
+    code: str
+
+
+async def test_errors_of_groups_and_of_load_hold_no_frames(path: Path) -> None:
+    class Large: ...
+
+    kept: list[weakref.ref[Large]] = []
+
+    async def part(number: int) -> int:
+        large = Large()
+        kept.append(weakref.ref(large))
+        if number:
+            raise NoRateError("XXX")  # nobody may change its attributes
+        return number
+
+    async def item(number: int) -> int:
+        async with asyncio.TaskGroup() as group:
+            return await group.create_task(part(number))
+
+    def load(_: Any) -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        raise LookupError
+
+    run = bulk.run(item, range(2), journal=path, job=JOB, load=load)
+    results = [result async for result in run]
+    gc.collect()
+
+    assert {type(result.error) for result in results} == {ExceptionGroup, LookupError}
+    assert [reference() for reference in kept] == [None] * 3

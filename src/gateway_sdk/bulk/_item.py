@@ -192,3 +192,14 @@ class ItemRun(RunItem, Generic[Item, Value]):
         if not self.may_repeat:
             error.repeatability = Repeatability.ONCE
         return error
+
+
+def without_frames(error: Exception) -> Exception:
+    """Return an error whose tracebacks are gone: they hold the frames, and all that these hold."""
+    chain: list[BaseException] = [error]
+    for link in chain:  # the loop adds to this list
+        link.with_traceback(None)  # also of a frozen dataclass
+        group: Any = link if isinstance(link, BaseExceptionGroup) else None
+        more = (link.__cause__, link.__context__, *(group.exceptions if group else ()))
+        chain += [other for other in more if other is not None and other not in chain]
+    return error

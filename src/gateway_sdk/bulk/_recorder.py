@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from gateway_sdk import errors
-from gateway_sdk.bulk._item import ItemRun
+from gateway_sdk.bulk._item import ItemRun, without_frames
 from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.bulk.ledger import Entry, Failure, Ledger, State
 from gateway_sdk.bulk.results import BulkResult, Item, StoredValue, Value
@@ -230,7 +230,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         except BaseException as error:  # noqa: BLE001 - the user's load fails for one item only
             if not isinstance(error, Exception):
                 self._fail(error)
-            run.error = cast("Exception", error)
+            run.error = without_frames(cast("Exception", error))
             return None
 
 

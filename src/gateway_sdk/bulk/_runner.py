@@ -24,7 +24,7 @@ from gateway_sdk._call.events import ITEMS, tell
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell_progress
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk._item import ItemRun, OfRun
+from gateway_sdk.bulk._item import ItemRun, OfRun, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._recorder import MemoryResults
@@ -409,13 +409,3 @@ class Runner(Generic[Item, Value]):
             await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
             await self._results.aclose()
-
-
-def without_frames(error: Exception) -> Exception:
-    """Return an error whose tracebacks are gone: they hold the frames, and all that these hold."""
-    chain: list[BaseException] = [error]
-    for link in chain:  # the loop adds to this list
-        link.__traceback__ = None
-        more = (link.__cause__, link.__context__)
-        chain += [other for other in more if other is not None and other not in chain]
-    return error
