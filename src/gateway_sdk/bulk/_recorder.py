@@ -147,7 +147,7 @@ class LedgerResults(MemoryResults[Item, Value]):
         for (run, what, answered), answer in zip(batch, answers, strict=True):
             try:
                 answered(run, what, answer)
-            except Exception as error:  # noqa: BLE001 - of what a ledger of the user takes for one
+            except Exception as error:  # noqa: BLE001 - of the ledger, or of a wrong answer
                 self._fail(error)
                 self._finish(run, None)
 
@@ -162,9 +162,7 @@ class LedgerResults(MemoryResults[Item, Value]):
 
     def _recalled(self, run: ItemRun[Item, Value], _: bytes, entry: Entry | Exception) -> None:
         if isinstance(entry, Exception):
-            self._fail(entry)
-            self._finish(run, None)
-            return
+            raise entry
         run.attempts, run.elapsed = entry.attempts, entry.elapsed
         run.error = None if entry.failure is None else _error_of(entry.failure)
         value = None if run.error else self._loaded(run, entry.value)

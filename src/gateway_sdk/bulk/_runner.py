@@ -171,7 +171,9 @@ class Runner(Generic[Item, Value]):
             finally:
                 if timer is not None:
                     timer.cancel()
-                await self._stop()
+                self._closing = True
+                self._end_calls()
+                await to_the_end(self._end())
             if self._source.error is not None:
                 raise self._source.error
 
@@ -397,11 +399,6 @@ class Runner(Generic[Item, Value]):
         for task in self._tasks:
             task.cancel()
         self._wake()
-
-    async def _stop(self) -> None:
-        self._closing = True
-        self._end_calls()
-        await to_the_end(self._end())
 
     async def _end(self) -> None:
         try:
