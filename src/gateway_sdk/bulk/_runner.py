@@ -172,6 +172,7 @@ class Runner(Generic[Item, Value]):
                 if timer is not None:
                     timer.cancel()
                 self._closing = True
+                self._source.expire()  # at once: in the next turn it may have begun to end itself
                 self._end_calls()
                 await to_the_end(self._end())
             if self._source.error is not None:

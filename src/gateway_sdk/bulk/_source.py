@@ -37,7 +37,7 @@ class Source(Generic[Item]):
         self.ended = True
 
     def expire(self) -> None:
-        """The deadline has passed: read no further what may have no end."""
+        """The deadline has passed, or the run is closed: read no further what may have no end."""
         self.ended = self.ended or not self._has_end
 
     async def aclose(self) -> None: ...
@@ -106,7 +106,6 @@ class AsyncSource(Source[Item]):
             self._reading.cancel()
 
     async def aclose(self) -> None:
-        self.expire()
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
 
