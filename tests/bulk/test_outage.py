@@ -432,7 +432,7 @@ def test_an_item_that_leaves_a_write_behind_is_not_begun_again(status: int) -> N
 
 def test_an_outage_that_the_deadline_ends_is_no_result_in_the_journal() -> None:
     ledger = Memory()
-    results = ask(slow(Away(cut)), orders, 40, deadline=20.0, journal=ledger)
+    results = ask(slow(away(cut)), orders, 40, deadline=20.0, journal=ledger)
 
     kinds = {type(result.error) for result in results}
     assert kinds == {errors.ReplyLostError, errors.DeadlineExceededError}
