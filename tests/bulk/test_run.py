@@ -47,6 +47,7 @@ class Shape:
     ended: list[Numbered] = field(default_factory=list)
     results: list[bulk.BulkResult[Numbered, int]] = field(default_factory=list)
     has_failed: bool = False
+    is_late: bool = False  # the deadline ended it before all items were read
     told: list[bulk.Progress] = field(default_factory=list)
     readers: list[Any] = field(default_factory=list)  # the task of an asynchronous iterable, twice
 
@@ -123,6 +124,8 @@ class Shape:
                         break
         except LookupError:
             self.has_failed = True
+        except errors.DeadlineExceededError:
+            self.is_late = True
         assert asyncio.all_tasks() == {asyncio.current_task()}
         assert not ledger.is_open
         assert virtual_time.now() <= (self.deadline or 1e9)
@@ -184,6 +187,8 @@ def test_each_item_has_one_result(shape: Shape) -> None:
     if not shape.is_left and not is_cut:
         assert len(items) == count
         assert shape.has_failed is (shape.fails and shape.source != "list")
+    elif is_cut and not (shape.is_left or shape.is_late or shape.has_failed):
+        assert len(items) == count
     elif is_cut and shape.keeps == "nothing" and not shape.ordered:
         assert late <= shape.concurrency  # it is not read further
     assert len(set(items)) == len(items)

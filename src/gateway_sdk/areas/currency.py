@@ -120,6 +120,8 @@ class CurrencyArea(Area):
         if isinstance(settings.get("journal"), str | PathLike) and job is None:
             gateway = self._caller.options.gateway_name(self._caller.shared.base_url)
             job = f"{operation.name} of {gateway}"
+            if self._caller.shared.parse_float is not None:
+                job += ", parse_float"  # which decides on the values
         settings["job"] = job
 
         async def fetch(query: "ExchangeRateSeriesRequest") -> Any:

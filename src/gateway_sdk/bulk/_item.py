@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
@@ -68,6 +69,10 @@ class ItemRun(RunItem, Generic[Item, Value]):
         if not self._was_reported:
             self._report(error)
         self._run.limit.ended(self._slot)
+        if isinstance(error, GatewayError) and not self.may_repeat:
+            # It is that of one call, and its advice says nothing of what another one did.
+            self.error = told = copy(error)
+            told.outcome, told.advice = self.outcome, self.advice(error.advice)
 
     def _report(self, error: Exception | None) -> None:
         """Let the limit learn from a whole call, none of whose attempts a session reported."""

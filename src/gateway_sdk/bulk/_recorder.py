@@ -199,7 +199,7 @@ class LedgerResults(MemoryResults[Item, Value]):
                     f"the value cannot be written to the journal ({type(error).__name__}): "
                     "give dump=, a function that converts it to JSON"
                 )
-                failure.outcome = run.outcome
+                failure.outcome, failure.advice = run.outcome, run.advice(failure.advice)
         self._ask("write", run, _entry_of(run, text), self._written)
 
     def _written(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:

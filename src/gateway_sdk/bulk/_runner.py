@@ -388,8 +388,11 @@ class Runner(Generic[Item, Value]):
         self._end_calls()
 
     def _expire(self) -> None:
-        self._expired = True
+        self._expired, had_ended = True, self._source.ended
         self._source.expire()
+        if self._source.ended and not had_ended:  # without a length: how much is left is unknown
+            late = f"the deadline of {self._deadline or 0:g} s for the whole run passed"
+            self._source.give_up(DeadlineExceededError(f"{late} before all items were read"))
         while self._later:  # their last failures are their results, but only of this run
             self._under_way += 1
             self._end_early(self._later.popleft())

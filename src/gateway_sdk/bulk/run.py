@@ -87,7 +87,7 @@ def run(
         deadline: Seconds for the whole run; None for no limit. At the deadline, calls in flight
             are ended, and each item without a result gets a `DeadlineExceededError`, whose
             `outcome` says whether anything was sent. Items without a length, such as those of a
-            generator, are not read further.
+            generator, are not read further, and the run ends with such an error.
         patience: Seconds for which the run waits during an outage (see above), and one item after
             refusals with 429; None for no limit. When they have passed, an outage ends the run
             with an `OutageError`, and the 429 is the result of its item. 0 does not wait.
@@ -115,6 +115,8 @@ def run(
             JSON value.
         OutageError: the gateway, or a login, was away for longer than *patience*.
         UnauthorizedError: the gateway refused an access token that cannot be renewed.
+        LoginRequiredError: such a token has expired.
+        DeadlineExceededError: the deadline passed before all items were read.
         JournalError: the journal belongs to another job, is in use, or cannot be written.
         Exception: *items* or *key* raised an error; raised after the results of the calls in
             flight.

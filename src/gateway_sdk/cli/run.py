@@ -73,10 +73,14 @@ class Run:
             results = gateway.currency.exchange_rate_series_bulk(
                 self._queries(gateway, look), on_progress=look, **options
             )
-            async with aclosing(results):
-                async for result in results:
-                    self.add(result)
-                    look()
+            try:
+                async with aclosing(results):
+                    async for result in results:
+                        self.add(result)
+                        look()
+            except errors.DeadlineExceededError as error:
+                if error.operation is not None:  # of the list of countries, not of the run
+                    raise
 
     async def _queries(
         self, gateway: GatewaySession, look: Callable[[], None]

@@ -1,5 +1,6 @@
 """The command `gateway bulk rates`: what it writes, what ends a run, and how it goes on."""
 
+import asyncio
 import errno
 import io
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
+import httpx
 import pytest
 from rich.progress import Progress as Bar
 from starlette.responses import Response
@@ -457,3 +459,17 @@ async def test_what_a_run_waits_for_is_told_once(
 
     assert capsys.readouterr().err.startswith("Since 03:04:05 UTC: no connection\n")
     assert shown == [(0, 1, 0, "waiting since 03:04:05 UTC"), (0, 1, 0), (1, 1, 1, "1 failed")]
+
+
+async def test_a_list_of_countries_that_is_late_is_no_deadline_of_the_run() -> None:
+    async def wait(_: object) -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    transport = httpx.MockTransport(wait)
+    run = Run(["EUR"], None, (date(2026, 1, 1), date(2026, 1, 2)), deadline=60.0)
+    async with GatewaySession(
+        "http://localhost", access_token="t", transport=transport, deadline=0.01
+    ) as gateway:
+        with pytest.raises(DeadlineExceededError, match="list_countries"):
+            await run.fetch(gateway)
