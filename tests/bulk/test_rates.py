@@ -113,7 +113,7 @@ def test_currencies_are_distinct_and_in_order(used: list[str], expected: list[st
 YEAR = request("2025-01-01", "2025-12-31")
 
 
-def at(sandbox: Sandbox, **place: str) -> GatewaySession:
+def at(sandbox: Sandbox, **place: Any) -> GatewaySession:
     given: dict[str, Any] = {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": None, **place}
     return session(sandbox.transport(), **given)
 
@@ -179,6 +179,9 @@ async def test_the_job_is_that_of_the_view_and_shows_no_tenant(path: Path) -> No
     assert result.from_journal
     assert "http://localhost for the tenant " in job_of(path)
     assert b"zoe" not in content(path)
+    async with at(Sandbox(), tenant_id="zoe@example.com", parse_float=Decimal) as gateway:
+        with pytest.raises(JournalError, match="belongs to the job"):  # its values are others
+            await fetched(gateway, [YEAR], journal=path)
 
 
 async def test_an_invalid_query_is_a_result() -> None:
