@@ -18,7 +18,9 @@ from gateway_sdk import (
     GatewayError,
     GatewaySession,
     GatewayTransport,
+    NotFoundError,
     Outcome,
+    RateLimit,
     RedirectError,
     ReplyLostError,
     RetryPolicy,
@@ -117,8 +119,9 @@ async def test_a_stream_is_sent_piece_by_piece(library: Any) -> None:
     "name",
     ["ConnectError", "ReadTimeout", "PoolTimeout", "TooManyRedirects", "InvalidURL", "OSError"],
 )
-async def test_its_failures_are_failures(library: Any, name: str) -> None:
-    """Of what a foreign transport raises, the outcome is unknown."""
+@pytest.mark.parametrize("limit", [None, RateLimit(9)])
+async def test_its_failures_are_failures(library: Any, limit: RateLimit | None, name: str) -> None:
+    """Only the transport knows what left: the outcome is unknown, and nothing is repeated."""
 
     class Own(getattr(library, name, OSError)):  # type: ignore[misc] # as users derive theirs
         pass
@@ -126,27 +129,37 @@ async def test_its_failures_are_failures(library: Any, name: str) -> None:
     def fail(_: Any) -> Any:
         raise Own("CANARY")
 
+    given = {"transport": library.MockTransport(fail), "rate_limit": limit, "retry": RetryPolicy()}
     with pytest.raises(ReplyLostError) as caught:
-        await CALLS["create_customer"](session(transport=library.MockTransport(fail)))
+        await CALLS["create_customer"](session(**given))
 
     assert not isinstance(caught.value, ConnectionFailedError)
     assert caught.value.outcome is Outcome.UNKNOWN
+    assert len(caught.value.attempts) == 1
     assert "CANARY" not in str(caught.value)
 
 
-async def test_a_reply_that_is_cut(library: Any) -> None:
+@pytest.mark.parametrize(
+    ("status", "kind", "outcome"),
+    [(200, ReplyLostError, Outcome.APPLIED), (404, NotFoundError, Outcome.REFUSED)],
+)
+@pytest.mark.parametrize("name", ["ReadError", "ConnectionResetError"])
+async def test_a_reply_that_is_cut(
+    library: Any, name: str, status: int, kind: type[GatewayError], outcome: Outcome
+) -> None:
     """A failure within a body is one of the reply, whose head has come."""
+    error = getattr(library, name, ConnectionResetError)
 
     class Cut(library.AsyncByteStream):  # type: ignore[misc] # of a library that is given
         async def __aiter__(self) -> AsyncIterator[bytes]:
             yield b"["
-            raise library.ReadError("CANARY")
+            raise error("CANARY")
 
-    transport = answering(library, [], json=None, stream=Cut())
-    with pytest.raises(ReplyLostError) as caught:
+    transport = answering(library, [], json=None, stream=Cut(), status_code=status)
+    with pytest.raises(kind) as caught:
         await CALLS["create_customer"](session(transport=transport))
 
-    assert caught.value.outcome is Outcome.APPLIED
+    assert caught.value.outcome is outcome
 
 
 @pytest.mark.parametrize("reads", [True, False])
