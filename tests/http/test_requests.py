@@ -3,14 +3,16 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from gateway_sdk import GatewaySession, InvalidArgumentError, operations
+from gateway_sdk import GatewaySession, GatewayTransport, InvalidArgumentError, operations
 from gateway_sdk.models import Country, CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
 from tests import interface_table
@@ -149,23 +151,34 @@ def recorder() -> Recorder:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_exact_bytes_on_a_socket(operation: operations.Operation[Any]) -> None:
+@pytest.mark.parametrize("in_a_client", [False, True])
+async def test_exact_bytes_on_a_socket(
+    operation: operations.Operation[Any], in_a_client: bool
+) -> None:
+    """Nothing adds a header, our transport in the user's client neither."""
     wanted = EXACT[operation.name]
-    received = []
+    client = httpx.AsyncClient(transport=GatewayTransport()) if in_a_client else None
+    received, ended = [], asyncio.Event()
 
     async def handler(reader: Any, writer: Any) -> None:
         received.append(await read_request(reader))
         writer.write(OK.replace(b"{}", b"[]"))
         received.append(await reader.read())
+        ended.set()
 
     async with raw_server(handler) as base_url:
-        async with GatewaySession(
-            base_url + "/base",
-            access_token="token-1",
-            tenant_id="acme",
-            token_header="header-token",
-        ) as gateway:
+        async with (
+            client or nullcontext(),
+            GatewaySession(
+                base_url + "/base",
+                access_token="token-1",
+                tenant_id="acme",
+                token_header="header-token",
+                http_client=client,
+            ) as gateway,
+        ):
             await wanted.call(gateway)
+        await ended.wait()
         texts = {**COMMON, "host": base_url.removeprefix("http://"), **wanted.headers}
 
     lines = [f"{name}: {texts.pop(name.lower())}" for name in ON_THE_WIRE if name.lower() in texts]
