@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, GatewayTransport
+from gateway_sdk import GatewaySession
 from tests.support.raw_server import OK, raw_server, read_request
 
 Use = Callable[[GatewaySession], Awaitable[object]]
@@ -81,25 +80,3 @@ async def test_a_value_is_sent_as_it_is(text: str) -> None:
     (request,) = await received(lambda to: to.wallet.order_history(1, 1), headers={"X-oWN": text})
 
     assert f"X-oWN: {text}".encode("latin-1") in request.split(b"\r\n")
-
-
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-async def test_nothing_adds_a_header(method: str) -> None:
-    heads: list[bytes] = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heads.append(await read_request(reader))
-        writer.write(OK)
-
-    async with raw_server(handle) as url:
-        request = httpx.Request(
-            method,
-            url,
-            headers=[("Host", "gateway.test"), ("x-ONE", "1")],
-            stream=httpx.ByteStream(b""),
-        )
-        async with GatewayTransport() as transport:
-            response = await transport.handle_async_request(request)
-            await response.aread()
-
-    assert heads == [f"{method} / HTTP/1.1\r\nHost: gateway.test\r\nx-ONE: 1\r\n\r\n".encode()]
