@@ -23,7 +23,6 @@ from gateway_sdk import (
     Outcome,
     RateLimit,
     Repeatability,
-    ReplyLostError,
     RetryPolicy,
     operations,
 )
@@ -31,7 +30,6 @@ from gateway_sdk._transport import engine
 from gateway_sdk._transport.dial import Route
 from gateway_sdk._transport.exchange import Exchange
 from gateway_sdk.rate_limit import RateLimiter
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS, Renewing
 from tests.support.observers import Book
 from tests.support.ports import free_port
@@ -81,7 +79,7 @@ each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def session(**options: Any) -> GatewaySession:
     policy = RetryPolicy(backoff=1.0, jitter=0.0, connect_wait=0.0)
     given = {"access_token": "t", "tenant_id": "acme", "retry": policy, "retry_budget": None}
-    return GatewaySession("http://localhost", **{**given, **options})
+    return GatewaySession(**{"base_url": "http://localhost", **given, **options})
 
 
 @each_way
@@ -106,15 +104,22 @@ async def test_no_request_exceeds_the_limit(
         assert len(set(gateway.tokens)) > 1
 
 
+async def waits_of(sending: GatewaySession) -> Attempt:
+    return (await sending.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).attempts[0]
+
+
 @each_way
 @in_virtual_time
 async def test_views_share_the_limit(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """Each attempt says how long it waited; that is part of its time, and not the gateway's."""
     gateway = Gateway()
-    async with session(rate_limit=RateLimit(1), **way(monkeypatch, gateway)) as sending:
+    async with session(rate_limit=RateLimit(1, 2.0), **way(monkeypatch, gateway)) as sending:
         views = [sending, *(sending.with_options(tenant_id=name) for name in "ab")]
-        await asyncio.gather(*[view.wallet.cancel_order("w", "o") for view in views])
+        attempts = await asyncio.gather(*map(waits_of, views))
 
-    assert gateway.times == [0.0, 1.0, 2.0]
+    assert gateway.times == [0.0, 2.0, 4.0]
+    assert [attempt.rate_wait for attempt in attempts] == gateway.times
+    assert [attempt.slot_wait for attempt in attempts] == [0.0] * 3
 
 
 @each_way
@@ -161,47 +166,29 @@ async def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyP
     assert gateway.times == [0.9, 0.9, 1.9, 1.9, 2.9, 2.9]
 
 
+@pytest.mark.parametrize(
+    ("gateway", "limit", "calls", "times"),
+    [
+        # What queued for a connection does not burst out with permits from long ago.
+        (Gateway(seconds=10.0), RateLimit(1), 5, [0.0, 10.0, 11.0, 12.0, 13.0]),
+        # While one call waits to be made again, the next one is sent.
+        (Gateway(503, 200, 200), RateLimit(1, 0.25), 2, [0.0, 0.25, 1.0]),
+    ],
+    ids=["a connection", "a back-off"],
+)
 @in_virtual_time
 async def test_a_permit_is_taken_with_the_connection_in_hand(
     monkeypatch: pytest.MonkeyPatch,
+    gateway: Gateway,
+    limit: RateLimit,
+    calls: int,
+    times: list[float],
 ) -> None:
-    """What queued for a connection does not burst out with permits from long ago."""
-    gateway = Gateway(seconds=10.0)
-    async with session(
-        rate_limit=RateLimit(1), max_connections=1, **_engine(monkeypatch, gateway)
-    ) as sending:
-        await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(5)])
+    _engine(monkeypatch, gateway)
+    async with session(rate_limit=limit, max_connections=1) as sending:
+        await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(calls)])
 
-    assert gateway.times == [0.0, 10.0, 11.0, 12.0, 13.0]
-
-
-@in_virtual_time
-async def test_a_back_off_holds_neither_connection_nor_permit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """While one call waits to be made again, the next one is sent."""
-    gateway = Gateway(503, 200, 200)
-    async with session(
-        rate_limit=RateLimit(1, 0.25), max_connections=1, **_engine(monkeypatch, gateway)
-    ) as sending:
-        await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(2)])
-
-    assert gateway.times == [0.0, 0.25, 1.0]
-
-
-async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None:
-    """Once the request was handed on, only the transport knows what left."""
-
-    def refuse(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("refused", request=request)
-
-    async with session(
-        transport=httpx.MockTransport(refuse), rate_limit=RateLimit(9), retry=None
-    ) as sending:
-        with pytest.raises(ReplyLostError) as caught:
-            await CALLS["create_customer"](sending)
-
-    assert caught.value.outcome is Outcome.UNKNOWN
+    assert gateway.times == times
 
 
 class Broken(Limiter):
@@ -248,24 +235,6 @@ async def test_what_a_limiter_of_the_user_raises_says_nothing_of_the_gateway(
         assert caught.value.operation == "create_customer"
 
 
-async def waits_of(sending: GatewaySession) -> Attempt:
-    return (await sending.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).attempts[0]
-
-
-@each_way
-@in_virtual_time
-async def test_each_attempt_says_how_long_it_waited_for_its_turn(
-    monkeypatch: pytest.MonkeyPatch, way: Way
-) -> None:
-    """The wait is part of the attempt's time, and not the gateway's."""
-    given = way(monkeypatch, Gateway())
-    async with session(rate_limit=RateLimit(1, 2.0), **given) as sending:
-        attempts = await asyncio.gather(*(waits_of(sending) for _ in range(3)))
-
-        assert [attempt.rate_wait for attempt in attempts] == [0.0, 2.0, 4.0]
-        assert [attempt.slot_wait for attempt in attempts] == [0.0] * 3
-
-
 @in_virtual_time
 async def test_each_attempt_says_how_long_it_waited_for_a_slot(
     monkeypatch: pytest.MonkeyPatch,
@@ -297,11 +266,9 @@ async def test_each_attempt_says_how_long_it_waited_for_a_slot(
 async def test_every_turn_of_a_request_ends(listens: bool) -> None:
     """What was sent counts once, and so does what could not be sent: nothing keeps its place."""
     limiter = RateLimiter(RateLimit(4, 3600.0))
-    port = free_port()
-    given: dict[str, Any] = {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
-    async with Sandbox().serve() as url:
-        address = url if listens else f"http://127.0.0.1:{port}"
-        async with GatewaySession(address, rate_limit=limiter, retry=None, **given) as sending:
+    async with raw_server(Server().handle) as url:
+        address = url if listens else f"http://127.0.0.1:{free_port()}"
+        async with session(base_url=address, rate_limit=limiter, retry=None) as sending:
             calls = [CALLS["order_history"](sending) for _ in range(3)]
             ends = await asyncio.gather(*calls, return_exceptions=True)
 
