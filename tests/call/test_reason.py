@@ -74,15 +74,6 @@ def check(error: GatewayError, place: str, text: str, *, transient: bool) -> Non
     assert (twin.reason, twin.advice) == (error.reason, error.advice)
 
 
-async def test_nobody_listens() -> None:
-    with socket.socket() as bound:
-        bound.bind((LOCAL, 0))
-        place = f"{LOCAL}:{bound.getsockname()[1]}"
-        error = await error_of(f"http://{place}")
-
-    check(error, place, "connection refused", transient=True)
-
-
 Answer = Sequence[tuple[Any, ...]]
 
 
@@ -218,6 +209,7 @@ OLD: Final = (
 )
 
 
+WANTED: Final = "it wants a client certificate: cert= gives one"
 NOT_ACCEPTED: Final = "it did not accept the client certificate"
 
 
@@ -226,7 +218,7 @@ NOT_ACCEPTED: Final = "it did not accept the client certificate"
     [
         (TLS.TLSv1_2, False, OLD),
         (TLS.TLSv1_2, True, NOT_ACCEPTED),
-        (TLS.TLSv1_3, False, "it wants a client certificate: cert= gives one"),
+        (TLS.TLSv1_3, False, WANTED),
         (TLS.TLSv1_3, True, NOT_ACCEPTED),
     ],
 )
@@ -273,7 +265,7 @@ async def test_it_may_say_so_before_the_document_is_there(authorities: Authoriti
 
     assert not transmission.sent
     reason = reason_of(caught.value, httpx.Timeout(5))
-    assert reason == Reason("it wants a client certificate: cert= gives one", Advice.FIX)
+    assert reason == Reason(WANTED, Advice.FIX)
 
 
 async def test_no_connection_comes_free() -> None:
@@ -368,16 +360,10 @@ def test_what_no_server_here_can_show(error: Exception, text: str, transient: bo
     assert reason == _reason(text, transient=transient)
 
 
-def test_only_a_client_certificate_is_a_late_reason_of_tls() -> None:
-    """Other troubles of TLS behind a request say nothing of the next one."""
-    cut = Reason("the connection broke off")
-    wanted, other = ssl.SSLError(1, "no"), ssl.SSLError(1, "no")
-    wanted.reason, other.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED", "WRONG_VERSION_NUMBER"
-
-    assert reason_of_loss(_caused(httpx.ReadError("-"), wanted), PLAIN).advice is Advice.FIX
-    assert reason_of_loss(_caused(httpx.ReadError("-"), other), PLAIN) == cut
-    assert reason_of_loss(_caused(httpx.ReadError("-"), ssl.SSLError()), PLAIN) == cut
-    assert reason_of_loss(httpx.ReadError("-"), PLAIN) == cut
+def _late(reason: str) -> Exception:
+    error = ssl.SSLError(1, "no")
+    error.reason = reason
+    return _caused(httpx.ReadError("-"), error)
 
 
 @pytest.mark.parametrize(
@@ -386,6 +372,10 @@ def test_only_a_client_certificate_is_a_late_reason_of_tls() -> None:
         (httpx.ReadTimeout("CANARY"), "timed out while waiting for the reply", True),
         (httpx.WriteTimeout("CANARY"), "timed out while sending", True),
         (httpx.WriteError("CANARY"), "the connection broke off", True),
+        # Other troubles of TLS behind a request say nothing of the next one.
+        (_late("WRONG_VERSION_NUMBER"), "the connection broke off", True),
+        (_caused(httpx.ReadError("-"), ssl.SSLError()), "the connection broke off", True),
+        (_late("TLSV13_ALERT_CERTIFICATE_REQUIRED"), WANTED, False),
         (
             httpx.RemoteProtocolError("CANARY"),
             "the connection broke off, or the reply is not HTTP",
