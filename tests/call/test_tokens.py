@@ -1,7 +1,7 @@
 """Access tokens: where they come from, what is refused, what happens after a 401."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
 import httpx
@@ -65,12 +65,13 @@ def sent_tokens(engine: ScriptedEngine) -> list[str]:
     return [request.headers["Authorization"].removeprefix("Bearer ") for request in engine.requests]
 
 
-async def _coroutine_function() -> str:
-    return "from-a-function"
+def giving(token: Any) -> Callable[[], Any]:
+    async def source() -> Any:
+        if isinstance(token, Exception):
+            raise token
+        return token
 
-
-async def _secret() -> SecretStr:
-    return SecretStr("from-a-function")
+    return source
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,8 @@ async def _secret() -> SecretStr:
     [
         ("abc.DEF-_~+/==", "abc.DEF-_~+/=="),
         (SecretStr("abc"), "abc"),
-        (_coroutine_function, "from-a-function"),
-        (_secret, "from-a-function"),
+        (giving("from-a-function"), "from-a-function"),
+        (giving(SecretStr("from-a-function")), "from-a-function"),
         (Same("first"), "first"),
         (Same(SecretStr("first")), "first"),
     ],
@@ -92,15 +93,6 @@ async def test_every_kind_of_source_is_sent(
     await CALLS["order_history"](gateway)
 
     assert sent_tokens(engine) == [sent]
-
-
-def giving(token: Any) -> Callable[[], Any]:
-    async def source() -> Any:
-        if isinstance(token, Exception):
-            raise token
-        return token
-
-    return source
 
 
 async def needing(required: str) -> str:
@@ -237,6 +229,15 @@ def upload(gateway: GatewaySession) -> Any:
     return gateway.aml.upload_document(stream())
 
 
+def logging_in(*tokens: str) -> Callable[[], Awaitable[Token]]:
+    left = iter(tokens)
+
+    async def log_in() -> Token:
+        return Token(next(left))
+
+    return log_in
+
+
 class After401(NamedTuple):
     source: Callable[[], Any]
     statuses: list[int]
@@ -280,6 +281,14 @@ AFTER_401: dict[str, After401] = {
     "forbidden": After401(Keeping, [403], READ, ["token-0"], ForbiddenError, "token-0"),
     # Nobody logs in for a body that is gone anyway.
     "a stream": After401(Keeping, [401], upload, ["token-0"], UnauthorizedError, "token-1"),
+    "a stream and a shared source": After401(
+        lambda: SharedTokenSource(MemoryStore(), logging_in("old", "new")),
+        [401],
+        upload,
+        ["old"],
+        UnauthorizedError,
+        "new",
+    ),
     "a source without reject": After401(Same, [401], upload, ["same"], UnauthorizedError, "same"),
 }
 
@@ -309,29 +318,6 @@ async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: Af
 
     assert sent_tokens(engine) == [*case.tokens, case.next]
     assert len(waits) == case.statuses.count(503)
-
-
-async def test_a_shared_source_hears_of_the_401_of_a_stream(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nobody logs in for a call that is lost anyway; the next one has another token."""
-    store = MemoryStore()
-    await store.save(Token("old"))
-    logins = iter(["new"])
-
-    async def log_in() -> Token:
-        return Token(next(logins))
-
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.Response(401), OK, access_token=SharedTokenSource(store, log_in)
-    )
-
-    with pytest.raises(UnauthorizedError):
-        await upload(gateway)
-    await upload(gateway)
-
-    assert sent_tokens(engine) == ["old", "new"]
-    assert engine.bodies == [b"once"] * 2
 
 
 async def test_what_reject_raises_does_not_hide_the_401(
