@@ -1,7 +1,6 @@
 """Deadlines of many calls, on busy loops, on uvloop and inside the scopes of anyio."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -14,18 +13,13 @@ import pytest
 from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, SessionStateError
 from gateway_sdk._call.deadline import CallScope, CallsInFlight
 from gateway_sdk._transport.connection import Connection
+from tests.support.contexts import LOOPS
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import serve
 from tests.support.raw_server import Server, raw_server
 from tests.support.truth import open_session
 from tests.support.virtual_time import in_virtual_time, now, run as run_virtually
 from tests.support.witness import Witness
-
-LOOPS = {"asyncio": asyncio.new_event_loop}
-if sys.platform != "win32":
-    import uvloop
-
-    LOOPS["uvloop"] = uvloop.new_event_loop
 
 
 class Silent(httpx.AsyncBaseTransport):
