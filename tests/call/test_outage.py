@@ -23,6 +23,7 @@ from gateway_sdk._call.retry import Bucket
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 from tests.support.calls import CALLS
+from tests.support.logins import Clock
 from tests.support.virtual_time import in_virtual_time, now
 
 
@@ -184,13 +185,6 @@ async def test_only_a_retry_that_is_made_is_paid_for(
         assert left == 5 - (attempts - 1)
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 EVENTS = st.lists(st.one_of(st.sampled_from(["call", "take"]), st.integers(1, 40)), max_size=200)
 
 
@@ -200,7 +194,7 @@ EVENTS = st.lists(st.one_of(st.sampled_from(["call", "take"]), st.integers(1, 40
 def test_calls_and_time_fill_the_bucket_up_to_its_reserve(
     reserve: int, share: int, per_second: int, events: list[str | int]
 ) -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     budget = RetryBudget(reserve=reserve, share=share / 8, per_second=per_second / 8)
     bucket = Bucket(budget, clock)
     left = float(reserve)
