@@ -136,16 +136,21 @@ ENDS: dict[str, Callable[[Peer], object]] = {
 
 
 @pytest.mark.parametrize(
-    "noticed",
+    ("noticed", "has_poll"),
     [
-        pytest.param(True, id="seen by the loop"),
+        pytest.param(True, True, id="seen by the loop"),
         # wine takes a moment to hand them over.
-        pytest.param(False, id="in the system only", marks=pytest.mark.posix),
+        pytest.param(False, True, id="in the system only", marks=pytest.mark.posix),
+        pytest.param(False, False, id="in a system without poll", marks=pytest.mark.posix),
     ],
 )
 @pytest.mark.parametrize("what", ENDS)
-async def test_what_comes_while_it_is_idle_makes_it_unfit(what: str, *, noticed: bool) -> None:
+async def test_what_comes_while_it_is_idle_makes_it_unfit(
+    monkeypatch: pytest.MonkeyPatch, what: str, *, noticed: bool, has_poll: bool
+) -> None:
     """Nobody asked for it; it is seen before the event loop has looked."""
+    if not has_poll:  # as on Windows
+        monkeypatch.delattr(select, "poll")
     async with connected() as (connection, peer):
         connection.rest()
         assert connection.is_fit()
@@ -169,15 +174,6 @@ async def test_what_has_a_rest_of_something_is_not_kept() -> None:
         assert connection.is_closing()
         assert pool.idle == 0
         assert pool.take() is None
-
-
-async def test_systems_without_poll_are_asked_with_select(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Windows is."""
-    monkeypatch.delattr(select, "poll", raising=False)
-    async with connected() as (connection, peer):
-        assert connection.is_fit()
-        peer.end.send(b"H")
-        assert not connection.is_fit()
 
 
 class Receiving:
