@@ -5,7 +5,7 @@ A session with no setting does the right thing with every tool.
 
 import functools
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,7 +67,13 @@ def instrumented(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # --- mocks ----------------------------------------------------------------------------------
 
 
-async def test_pytest_httpx(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> None:
+@pytest.mark.parametrize("traced", [False, True])
+async def test_pytest_httpx(
+    request: pytest.FixtureRequest, httpx_mock: HTTPXMock, by_engine: list[bytes], traced: bool
+) -> None:
+    """The layer of a tracer around a mock is peeled off, and the mock is found below it."""
+    if traced:
+        request.getfixturevalue("instrumented")
     httpx_mock.add_response(url=LIST, json=[COUNTRY])
 
     async with session() as gateway:
@@ -90,18 +96,6 @@ async def test_vcrpy_records_and_plays(tmp_path: Path, by_engine: list[bytes]) -
 
     assert tape.play_count == 1
     assert not by_engine
-
-
-async def test_respx_sees_a_stream() -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        yield b"a document "
-        yield b"in pieces"
-
-    async with respx.mock(base_url=URL, assert_all_called=True) as router, session() as gateway:
-        route = router.post("/aml/1.0.0/document/upload").respond(json={})
-        await gateway.aml.upload_document(pieces())
-
-    assert route.calls.last.request.content == b"a document in pieces"
 
 
 async def test_respx_mocker_of_httpx_sees_the_own_client_alone() -> None:
@@ -202,36 +196,23 @@ async def test_a_mock_below_a_tracer_is_still_a_mock(by_engine: list[bytes]) -> 
     assert not by_engine
 
 
-async def test_a_tracer_around_a_mock(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> None:
-    """The instrumentor's layer is peeled off, and the mock is found below it."""
-    httpx_mock.add_response(url=LIST, json=[COUNTRY])
-    instrumentor = HTTPXClientInstrumentor()
-    instrumentor.instrument()
-    try:
-        async with session() as gateway:
-            assert len(await gateway.country_data.list_countries()) == 1
-    finally:
-        instrumentor.uninstrument()
-
-    assert not by_engine
-
-
-@pytest.mark.parametrize("wraps", [True, False])
+@pytest.mark.parametrize("kind", ["a wrapper", "a function", "an object without a module"])
 async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     by_engine: list[bytes],
-    wraps: bool,
+    kind: str,
 ) -> None:
     """A write must not go another way because some library has replaced a method."""
     custom.warn_once.cache_clear()
     original = httpx.AsyncHTTPTransport.handle_async_request
 
-    async def replaced(*given: Any) -> httpx.Response:
+    async def function(*given: Any) -> httpx.Response:
         raise AssertionError(given)
 
-    if wraps:
-        functools.update_wrapper(replaced, original)
+    if kind == "a wrapper":
+        functools.update_wrapper(function, original)
+    replaced = object() if "object" in kind else function
     monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", replaced)
     with caplog.at_level(logging.WARNING, "gateway_sdk"):
         async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
@@ -241,15 +222,4 @@ async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     assert len(by_engine) == 3
     (record,) = caplog.records
     assert "calls still go to the gateway" in record.getMessage()
-    assert __name__.partition(".")[0] in record.getMessage()
-
-
-async def test_something_without_a_module_is_unknown_too(
-    monkeypatch: pytest.MonkeyPatch, by_engine: list[bytes]
-) -> None:
-    """Any object may stand in the place of the method."""
-    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", object())
-    async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
-        await gateway.country_data.list_countries()
-
-    assert len(by_engine) == 1
+    assert ("object" in kind) or __name__.partition(".")[0] in record.getMessage()
