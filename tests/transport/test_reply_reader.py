@@ -277,11 +277,12 @@ def test_why_a_reply_cannot_be_read(data: bytes, reason: str) -> None:
     assert reader.failure == reason
 
 
-def test_a_folded_field_is_one_field() -> None:
+@pytest.mark.parametrize("text", [b"a \r\n\t b\r\n", b" a b \t \r\n"])
+def test_a_value_has_no_folds_and_no_blanks_around_it(text: bytes) -> None:
     """Each fold becomes a blank (RFC 9112, 5.2)."""
     reader = ReplyReader()
-    reader.receive(OK + b"X-One: a \r\n\t b\r\n" + SIZED)
-    assert reader.fields[0] == (b"X-One", b"a b")
+    reader.receive(OK + b"x-ONE: " + text + SIZED)
+    assert reader.fields == [(b"x-ONE", b"a b"), (b"Content-Length", b"2")]
 
 
 def test_a_head_byte_by_byte_takes_no_more_than_its_length() -> None:
@@ -296,12 +297,6 @@ def test_a_reply_to_the_end_needs_a_clean_one() -> None:
     """Else a part of it may be missing; one with a length is whole in any case."""
     assert ours(OK + b"\r\n{}", cleanly=False) == Seen(200, b"{}")
     assert ours(OK + SIZED, cleanly=False) == DONE
-
-
-def test_trailing_blanks_are_no_part_of_a_value() -> None:
-    reader = ReplyReader()
-    reader.receive(OK + b"x-ONE:  a b \t \r\n" + SIZED)
-    assert reader.fields == [(b"x-ONE", b"a b"), (b"Content-Length", b"2")]
 
 
 SAMPLES: Final = [data for data, _ in BOTH.values()] + [data for data, _, _ in DIFFERENT.values()]
