@@ -12,8 +12,6 @@ import pytest
 from gateway_sdk import GatewaySession, Observer, Outcome, ReplyLostError, StatusError
 from gateway_sdk._transport.connection import MOST_UNREAD
 from gateway_sdk._transport.transmission import Transmission
-from gateway_sdk.observer import CallInfo
-from gateway_sdk.outcome import Attempt
 from tests.support.calls import CALLS
 from tests.support.engines import CHUNK, IDLE, Greedy, Pieces, body_of, engine_at
 from tests.support.failing_steps import turns
@@ -284,27 +282,6 @@ async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_no
     assert not server.has_head.is_set()
 
 
-async def test_a_server_that_speaks_first_is_not_sent_to() -> None:
-    transmission = Transmission(sent=False)
-    spoken = asyncio.Event()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(OK)
-        spoken.set()
-        await reader.read()
-
-    async def late() -> AsyncIterator[bytes]:
-        await spoken.wait()
-        await turns(5)
-        yield b"x"
-
-    async with engine_at(handle) as engine:
-        with pytest.raises(httpx.ConnectError):
-            await engine.send("PUT", transmission, content=late())
-
-    assert not transmission.sent
-
-
 # --- content that stops coming ------------------------------------------------------------
 
 REFUSED: Final = OK.replace(b"200 OK", b"413 -")
@@ -328,14 +305,6 @@ class Stalled:
             if not self.again:
                 raise
         yield self.again
-
-
-class Attempts(Observer):
-    def __init__(self) -> None:
-        self.ended: list[Attempt] = []
-
-    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        self.ended.append(attempt)
 
 
 class Answering:
@@ -399,9 +368,9 @@ async def test_a_call_that_is_cancelled_meanwhile_knows_the_reply(
     reply: bytes, outcome: Outcome
 ) -> None:
     """An early success ends nothing, but it is what became of the call; a cancellation is one."""
-    content, attempts = Stalled(), Attempts()
+    content, book = Stalled(), Book()
     server = Answering(content, reply)
-    async with raw_server(server.handle) as url, session(url, attempts) as gateway:
+    async with raw_server(server.handle) as url, session(url, book) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(content))
         await server.answered.wait()
         await turns(20)  # it is in the same event loop, so that its reply is read by then
@@ -410,7 +379,7 @@ async def test_a_call_that_is_cancelled_meanwhile_knows_the_reply(
         await asyncio.wait([call])
 
     assert call.cancelled()
-    assert [attempt.outcome for attempt in attempts.ended] == [outcome]
+    assert [event[2] for event in book.events if event[0] == "attempt"] == [outcome.name]
 
 
 async def test_a_cancellation_beside_a_refusal_is_kept() -> None:
@@ -424,13 +393,13 @@ async def test_a_cancellation_beside_a_refusal_is_kept() -> None:
             finally:
                 call.cancel()
 
-    content, attempts = Beside(), Attempts()
+    content, book = Beside(), Book()
     async with (
         raw_server(Answering(content, REFUSED).handle) as url,
-        session(url, attempts) as gateway,
+        session(url, book) as gateway,
     ):
         call = asyncio.create_task(gateway.aml.upload_document(content))
         await asyncio.wait([call])
 
     assert call.cancelled()
-    assert [attempt.outcome for attempt in attempts.ended] == [Outcome.REFUSED]
+    assert [event[2] for event in book.events if event[0] == "attempt"] == ["REFUSED"]
