@@ -27,7 +27,6 @@ from gateway_sdk._content import files
 from gateway_sdk._content.files import CHUNK, FEW, LARGE_CHUNK
 from tests.http.uploads.kinds import LARGE
 from tests.http.uploads.servers import taking, written
-from tests.support.raw_server import raw_server
 from tests.support.scripted import scripted
 from tests.support.secrecy import texts_of
 
@@ -127,11 +126,6 @@ async def test_content_that_never_waits_leaves_turns_to_others(
     assert {number * pieces for number in range(1, 5)} <= set(seen)
 
 
-async def drain(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    while await reader.read(CHUNK):
-        pass
-
-
 ERRORS = [
     httpx.ConnectError("of another server"),
     httpx.PoolTimeout("of another client"),
@@ -156,7 +150,7 @@ async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(
         yield bytes(CHUNK)
         raise error
 
-    async with raw_server(drain) as url, GatewaySession(url, access_token="t") as gateway:
+    async with taking() as (url, _), GatewaySession(url, access_token="t") as gateway:
         with pytest.raises(UploadFailedError, match=type(error).__name__) as caught:
             await gateway.aml.upload_document(failing())
 
