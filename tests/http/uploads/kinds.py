@@ -74,6 +74,18 @@ def _pipe(buffering: int = -1) -> Any:
     return open(reading, "rb", buffering=buffering)  # noqa: PTH123
 
 
+class Slotted:
+    """A file that takes no weak reference."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self) -> None:
+        self._file = io.BytesIO(CONTENT)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 async def _stream() -> AsyncIterator[bytes | bytearray | memoryview]:
     yield b""
     yield bytearray(CONTENT[:100])
@@ -119,6 +131,7 @@ KINDS: Final[dict[str, Kind]] = {
     "file in its middle": Kind(
         lambda folder: _in_its_middle(_path(folder, SKIPPED + CONTENT).open("rb"))
     ),
+    "memory without weak references": Kind(lambda _: Slotted()),
     "memory in its middle": Kind(lambda _: _in_its_middle(io.BytesIO(SKIPPED + CONTENT))),
     "spooled in memory": Kind(lambda _: _spooled(0)),
     "spooled file": Kind(lambda _: _spooled(1)),

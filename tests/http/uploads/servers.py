@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from gateway_sdk import GatewaySession
 from tests.support.raw_server import OK, body_of, field, raw_server
 
 
@@ -25,6 +26,10 @@ class Upload:
     def framing(self) -> list[str]:
         names = ("Content-Type", "Content-Length", "Transfer-Encoding")
         return [field(self.head, name) for name in names]
+
+
+def session(url: str) -> GatewaySession:
+    return GatewaySession(url, access_token="token")
 
 
 def answer(status: int) -> bytes:

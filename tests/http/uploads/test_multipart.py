@@ -8,17 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, Multipart
+from gateway_sdk import Multipart
 from gateway_sdk._content.form import form_of
 from tests.http.uploads.kinds import LARGE
-from tests.http.uploads.servers import Unseekable, taking, written
+from tests.http.uploads.servers import Unseekable, session, taking, written
 from tests.support.secrecy import CANARY
 
 BIG = LARGE[: 3 * 2**20 + 7]
-
-
-def session(url: str) -> GatewaySession:
-    return GatewaySession(url, access_token="token")
 
 
 class Named(io.BytesIO):
