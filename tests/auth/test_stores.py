@@ -36,7 +36,7 @@ from gateway_sdk.auth.stores._base import MAX_RECORD, dump, parse
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import BROKEN, GOOD, IN_A_STORE, names_in
-from tests.support.redis_server import NEEDS_REDIS, RedisServer
+from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal
 from tests.support.secrecy import CANARY, texts_of
 
 
@@ -286,18 +286,6 @@ class PlaintextKeyring(Ring):
     """Its name says what it is."""
 
 
-async def refusal() -> str:
-    """Return what every use of the store fails with, after searching it for the token."""
-    told: set[str] = set()
-    for use in USES:
-        with pytest.raises(TokenStoreError) as caught:
-            await use(KeyringStore(KEY))
-        assert CANARY not in texts_of(caught.value)
-        told.add(str(caught.value))
-    (text,) = told
-    return text
-
-
 async def test_two_logouts_at_a_time_both_succeed(
     ring: Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,7 +340,7 @@ async def test_what_keeps_no_secret_is_refused(
 ) -> None:
     """The token is not stored elsewhere, such as in a plain file."""
     keyring.set_keyring(backend := make(monkeypatch))
-    assert (await refusal()).startswith(f"the keyring {told}")
+    assert (await refusal(KeyringStore(KEY))).startswith(f"the keyring {told}")
     for ring in getattr(backend, "backends", [backend]):
         assert not getattr(ring, "threads", None)
 
@@ -384,7 +372,8 @@ async def test_a_keyring_beside_a_plain_file_is_used(
 )
 async def test_any_error_of_a_keyring_is_a_store_error(ring: Ring, error: Exception) -> None:
     ring.error = error
-    assert await refusal() == f"the keyring cannot be used here: {type(error).__name__}"
+    told = f"the keyring cannot be used here: {type(error).__name__}"
+    assert await refusal(KeyringStore(KEY)) == told
 
 
 HANGING = """
@@ -417,7 +406,12 @@ def test_a_store_that_hangs_keeps_no_process_from_ending() -> None:
     assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, [b"late"] * 6, b"")
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[keyring\]'"):
-        KeyringStore(KEY)
+@pytest.mark.parametrize(
+    ("extra", "make"), [("keyring", KeyringStore), ("redis", partial(RedisStore, "redis://"))]
+)
+def test_without_the_extra_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, extra: str, make: Callable[[TokenKey], TokenStore]
+) -> None:
+    monkeypatch.setitem(sys.modules, extra, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'gateway-sdk\[{extra}\]'"):
+        make(KEY)
