@@ -20,9 +20,9 @@ from gateway_sdk.auth.source import (
     invalidate,
     ready_token,
 )
-from gateway_sdk.auth.token import text_of
 from tests.auth.responses import NOW, told
 from tests.support.calls import CALLS
+from tests.support.logins import Clock, names
 from tests.support.scripted import ScriptedEngine, scripted
 from tests.support.secrecy import CANARY
 
@@ -31,22 +31,18 @@ LIFE = 100.0
 RENEWED = 10.0  # seconds before the end: a tenth of the lifetime
 
 
-class Clock:
-    """The time of day, and a clock that is never set, which run together."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = NOW
-        clocks = SimpleNamespace(time=self.time, monotonic=self.time)
-        monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
-        monkeypatch.setattr(time, "time", self.time)
-
-    def time(self) -> float:
-        return self.now
+def running_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the time of day, and the clock that is never set, which run together."""
+    clock = Clock(NOW)
+    clocks = SimpleNamespace(time=clock, monotonic=clock)
+    monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
+    monkeypatch.setattr(time, "time", clock)
+    return clock
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+    return running_clock(monkeypatch)
 
 
 def lasting(life: float | None) -> Token:
@@ -170,11 +166,6 @@ def vault(clock: Clock) -> Vault:
 @pytest.fixture
 def source(vault: Vault) -> FunctionTokenSource:
     return FunctionTokenSource(vault)
-
-
-async def names(source: FunctionTokenSource, count: int, **more: Any) -> set[str]:
-    asking = (source.token(**more) for _ in range(count))
-    return {text_of(token) for token in await asyncio.gather(*asking)}
 
 
 async def test_all_calls_use_the_token_of_one_question(
@@ -316,7 +307,7 @@ def test_no_expired_token_is_ever_returned(steps: list[tuple[float, bool]]) -> N
     """Whatever the times and the failures; and nothing is asked while a token is fresh."""
 
     async def scenario() -> None:
-        clock = Clock(monkeypatch)
+        clock = running_clock(monkeypatch)
         vault = Vault(clock)
         source = FunctionTokenSource(vault)
         ends = -math.inf

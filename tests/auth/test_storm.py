@@ -71,18 +71,10 @@ async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None
 
 def test_a_source_serves_one_event_loop_after_the_other() -> None:
     """The token of the first event loop is used in the next one, and renewed there."""
-    asked = 0
-
-    async def acquire() -> Token:
-        nonlocal asked
-        asked += 1
-        await asyncio.sleep(0)
-        return make_token(asked)
-
-    source = SharedTokenSource(MemoryStore(), acquire)
+    source = SharedTokenSource(Store(), person := Person())
     assert asyncio.run(names(source, 100)) == asyncio.run(names(source, 100)) == {"1"}
     assert asyncio.run(names(source, 100, rejected=make_token(1))) == {"2"}
-    assert asked == 2
+    assert person.asked == 2
 
 
 @given(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
+from gateway_sdk.auth.source import FunctionTokenSource
 from gateway_sdk.auth.token import text_of
 from tests.support.secrecy import CANARY
 
@@ -89,7 +90,9 @@ def at_once(source: SharedTokenSource) -> Token:
     return token
 
 
-async def names(source: SharedTokenSource, count: int, rejected: Token | None = None) -> set[str]:
+async def names(
+    source: SharedTokenSource | FunctionTokenSource, count: int, rejected: Any = None
+) -> set[str]:
     """Return the names of the tokens that so many callers get at the same time."""
     tokens = await asyncio.gather(*(source.token(rejected) for _ in range(count)))
     return {text_of(token).removeprefix(f"{CANARY}-") for token in tokens}
