@@ -170,44 +170,32 @@ async def test_a_token_that_is_given_goes_before_that_of_a_login(
     assert await sent_by(**overrides) == sent
 
 
-@pytest.mark.parametrize("missing", LOGIN)
-def test_what_is_missing_for_a_login_is_named(
-    environment: pytest.MonkeyPatch, missing: str
-) -> None:
-    """Each empty variable, with the argument that can replace it, also as None."""
-    environment.setenv(missing, "")
-    argument = {variable: name for name, variable in ENVIRONMENT.items()}[missing]
-    given: dict[str, Any] = {argument: None}
-    with pytest.raises(
-        ConfigurationError, match=f"^{missing} is not set, and no {argument}= was given$"
-    ):
-        GatewaySession.from_env(**given)
-
-
-def test_a_missing_token_is_an_error_with_both_ways_out(environment: pytest.MonkeyPatch) -> None:
-    for variable in ("GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID"):
-        environment.delenv(variable)
-    with pytest.raises(ConfigurationError) as caught:
-        GatewaySession.from_env()
-    for name in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID", "gateway login"):
-        assert name in str(caught.value)
-
-
 @pytest.mark.parametrize(
-    ("variable", "wrong", "named"),
+    ("changes", "overrides", "told"),
     [
-        ("GATEWAY_AUTH_URL", f"https://ada:{CANARY}@login.test", "auth_url"),
-        ("GATEWAY_BASE_URL", "http://gateway.test", "base_url"),
-        ("GATEWAY_TOKEN_STORE", f"redis://:{CANARY}@redis.test", "the URL of Redis"),
+        (
+            {"GATEWAY_AUTH_URL": "", "GATEWAY_CLIENT_ID": ""},
+            {},
+            "GATEWAY_ACCESS_TOKEN .* GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID, .*`gateway login`",
+        ),
+        *(
+            ({variable: ""}, {name: None}, f"{variable} is not set, and no {name}= was given$")
+            for name, variable in ENVIRONMENT.items()
+            if variable in LOGIN
+        ),
+        ({"GATEWAY_AUTH_URL": f"https://ada:{CANARY}@login.test"}, {}, "auth_url "),
+        ({"GATEWAY_BASE_URL": "http://gateway.test"}, {}, "base_url "),
+        ({"GATEWAY_TOKEN_STORE": f"redis://:{CANARY}@redis.test"}, {}, "the URL of Redis "),
     ],
 )
-def test_what_is_wrong_for_a_login_is_named(
-    environment: pytest.MonkeyPatch, variable: str, wrong: str, named: str
+def test_what_is_missing_or_wrong_for_a_login_is_named(
+    environment: pytest.MonkeyPatch, changes: dict[str, str], overrides: Any, told: str
 ) -> None:
-    """Already when the session is made, and without the value."""
-    environment.setenv(variable, wrong)
-    with pytest.raises(ConfigurationError, match=f"^{named} ") as caught:
-        GatewaySession.from_env()
+    """Already when the session is made, and without the value; empty and None are missing."""
+    for variable, text in changes.items():
+        environment.setenv(variable, text)
+    with pytest.raises(ConfigurationError, match=f"^{told}") as caught:
+        GatewaySession.from_env(**overrides)
     assert CANARY not in texts_of(caught.value)
 
 
