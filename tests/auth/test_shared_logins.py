@@ -51,21 +51,15 @@ async def refusal(source: SharedTokenSource) -> GatewayError:
         (asyncio.CancelledError(CANARY), "the login failed: CancelledError"),
         (f"{CANARY}-text", "acquire must return a Token"),
         (make_token("old", expires_at=1e6), "the login returned a token that has already expired"),
+        (lambda: make_token("plain"), "the login failed: TypeError"),
     ],
 )
 async def test_a_login_without_a_usable_token_is_a_login_error(
     clock: Clock, answer: Any, told: str
 ) -> None:
-    store = Store()
-    error = await refusal(SharedTokenSource(store, Person(answer), clock=clock))
+    acquire = answer if callable(answer) else Person(answer)
+    error = await refusal(SharedTokenSource(store := Store(), acquire, clock=clock))
     assert (type(error), str(error), store.saves) == (LoginError, told, 0)
-    assert CANARY not in texts_of(error)
-
-
-async def test_an_acquire_that_is_not_async_is_a_failed_login() -> None:
-    source = SharedTokenSource(Store(), lambda: make_token("plain"))  # type: ignore[arg-type,return-value]
-    error = await refusal(source)
-    assert (type(error), str(error)) == (LoginError, "the login failed: TypeError")
     assert CANARY not in texts_of(error)
 
 
