@@ -234,9 +234,6 @@ NOBODY = 65534
 IS_ROOT = sys.platform == "linux" and os.geteuid() == 0
 
 
-pytestmark = pytest.mark.usefixtures("traceless")
-
-
 def rob(mark: str) -> list[Any]:
     """Return the URLs that processes with a mark show, and the results of trying to use them."""
     shown = ""
@@ -281,14 +278,12 @@ def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @linux_only
 @pytest.mark.usefixtures("as_another_user")
-@pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:0/callback", "http://[::1]:0/callback"])
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("[::1]", marks=WITH_IPV6)])
 async def test_every_request_of_another_user_is_refused(
-    monkeypatch: pytest.MonkeyPatch, redirect_uri: str
+    monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     """The start address, the page and the response are refused, and change nothing."""
-    if "::1" in redirect_uri and not socket.has_ipv6:
-        pytest.skip("this machine has no IPv6")
-    async with waiting(redirect_uri) as there:
+    async with waiting(f"http://{host}:0/callback") as there:
         for raw in (visit(target=there.start), visit(), post(RESPONSE, {"Cookie": "a=b"})):
             reply = await there.send(raw)
             assert reply.status == 403
