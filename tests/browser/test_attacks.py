@@ -40,6 +40,8 @@ _LOADED = """(target) => new Promise((done) => {
     element.src = target;
     document.body.append(element);
 })"""
+_FETCHED = """(target) => fetch(target, {BODY, HOW}).then(() => "sent", () => "refused")"""
+_BODY = """method: "POST", body: JSON.stringify({fragment: "FORGED", query: ""})"""
 # Each returns what the page learns, and with it what reaches the receiver.
 ATTACKS = {
     "picture": (_LOADED.replace("TAG", "img"), ("GET", 403)),
@@ -53,18 +55,10 @@ ATTACKS = {
         })""",
         ("GET", 403),
     ),
-    "fetch": ("""(target) => fetch(target).then(() => "loaded", () => "refused")""", ("GET", 403)),
-    "fetch without CORS": (
-        """(target) => fetch(target, {
-            method: "POST", mode: "no-cors", body: JSON.stringify({fragment: "FORGED", query: ""}),
-        }).then(() => "sent", () => "refused")""",
-        ("POST", 403),
-    ),
+    "fetch": (_FETCHED.replace("BODY, HOW", ""), ("GET", 403)),
+    "fetch without CORS": (_FETCHED.replace("HOW", 'mode: "no-cors"'), ("POST", 403)),
     "fetch of JSON": (
-        """(target) => fetch(target, {
-            method: "POST", headers: {"Content-Type": "application/json"},
-            body: JSON.stringify({fragment: "FORGED", query: ""}),
-        }).then(() => "sent", () => "refused")""",
+        _FETCHED.replace("HOW", 'headers: {"Content-Type": "application/json"}'),
         ("OPTIONS", 405),
     ),
 }
@@ -83,7 +77,7 @@ async def test_requests_of_another_page_are_refused(
             for number, (name, (attack, seen)) in enumerate(ATTACKS.items()):
                 await page.goto(origin)
                 outcome = await page.evaluate(
-                    attack.replace("FORGED", FORGED), waiting.redirect_uri
+                    attack.replace("BODY", _BODY).replace("FORGED", FORGED), waiting.redirect_uri
                 )
                 assert (name, outcome) == (name, "refused")
                 assert witness.at("/callback")[number:] == [seen], name

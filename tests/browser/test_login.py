@@ -145,9 +145,6 @@ async def test_without_scripts_the_address_can_be_pasted(
     await page.close()
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
 async def entries(page: Page, *, refused: bool = False) -> list[str]:
     if refused:
         await page.wait_for_url("chrome-error:**")
