@@ -1,9 +1,7 @@
 """Which token a shared source returns, for how long, and what its store may do."""
 
 import asyncio
-import copy
 import logging
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -21,13 +19,9 @@ from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth._shared_source import _MAX_REFUSED
 from gateway_sdk.auth.token import CachedToken, text_of
 from tests.support import virtual_time
+from tests.support.failing_steps import turns
 from tests.support.logins import KEY, Clock, Person, Store, at_once, begin, make_token
 from tests.support.secrecy import CANARY, logged, texts_of
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def why_not(source: SharedTokenSource, rejected: Token | None = None) -> str:
@@ -275,13 +269,10 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
         SharedTokenSource(store)
 
 
-def test_a_source_shows_no_token_and_is_not_pickled() -> None:
+def test_a_source_shows_no_token() -> None:
     source = SharedTokenSource(MemoryStore())
     source._cached = CachedToken(make_token("held"), 0, Clock(0), Clock(0))
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
-    for save in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            save(source)
 
 
 MISTAKES: list[tuple[BaseException, str]] = [

@@ -1,9 +1,7 @@
 """What every token store does, with the records that they share; and the keyring."""
 
 import asyncio
-import copy
 import json
-import pickle
 import subprocess
 import sys
 import threading
@@ -160,16 +158,13 @@ async def test_a_store_keeps_the_last_token(shelf: Shelf) -> None:
 
 
 async def test_a_store_in_memory_keeps_the_last_token() -> None:
-    """For itself only; its repr shows no token, and it cannot be pickled."""
+    """For itself only; its repr shows no token."""
     store = MemoryStore(KEY)
     assert (store.key, await store.load()) == (KEY, None)
     for name in ("first", "second"):
         await store.save(token := make_token(name))
         assert await store.load() is token
     assert repr(store) == "<MemoryStore>"
-    for save in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            save(store)
     await store.delete()
     await store.delete()
     assert await store.load() is None

@@ -7,15 +7,17 @@ import math
 import pickle
 import pprint
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from gateway_sdk.auth import Token
+from gateway_sdk.auth import MemoryStore, RedisStore, SharedTokenSource, Token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import ConfigurationError
-from tests.auth.responses import NOW, told
+from tests.auth.responses import CALLBACK, FLOW, NOW, told
+from tests.support.logins import KEY
 from tests.support.secrecy import CANARY
 
 FULL = Token(CANARY, expires_at=NOW + 60, obtained_at=NOW, scope="read write")
@@ -117,12 +119,20 @@ def test_each_attribute_counts_for_equality() -> None:
     assert same != dataclasses.replace(FULL, expires_at=None) != FULL
 
 
-def test_a_token_is_neither_pickled_nor_copied() -> None:
-    with pytest.raises(TypeError, match="a Token may hold a secret"):
-        pickle.dumps({"deep": [FULL]})
-    for duplicate in (copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            duplicate(FULL)
+@pytest.mark.parametrize(
+    "held",
+    [
+        *(FULL, FLOW.start(CALLBACK), MemoryStore(KEY), SharedTokenSource(MemoryStore(KEY))),
+        RedisStore("redis://", KEY),
+    ],
+    ids=type,
+)
+@pytest.mark.parametrize("save", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_what_may_hold_a_secret_is_neither_pickled_nor_copied(
+    held: object, save: Callable[[object], object]
+) -> None:
+    with pytest.raises(TypeError, match=rf"{type(held).__name__} .*cannot be pickled"):
+        save(held)
 
 
 def test_a_token_never_changes() -> None:
