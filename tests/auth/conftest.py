@@ -10,7 +10,7 @@ from gateway_sdk.auth import PrivateFileStore, _receiver
 from tests.auth.visits import join_threads, no_records, open_files, release_ports
 from tests.support.failing_steps import others_than
 from tests.support.logins import KEY, Clock
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, running
 from tests.support.secrecy import CANARY, logged
 
 
@@ -56,9 +56,5 @@ def store(tmp_path: Path) -> PrivateFileStore:
 
 @pytest.fixture(scope="session")
 def running_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    try:
-        server.start()
+    with running(tmp_path_factory.mktemp("redis")) as server:
         yield server
-    finally:
-        server.kill()

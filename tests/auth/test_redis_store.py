@@ -1,8 +1,6 @@
 """What is particular to the store in Redis: its addresses, its expiry, its failures, its server."""
 
 import asyncio
-import copy
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ from tests.support.certificates import Authority
 from tests.support.logins import KEY, make_token
 from tests.support.ports import free_port
 from tests.support.raw_server import raw_server
-from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal
+from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal, running
 from tests.support.secrecy import CANARY, texts_of
 
 pytestmark = pytest.mark.usefixtures("discreet")
@@ -44,13 +42,9 @@ QUERY = "can have only"
         (f"unix://ada:{CANARY}@/run/redis.sock", "/run/redis.sock"),
     ],
 )
-def test_a_store_shows_only_its_place_and_is_not_pickled(url: str, place: str) -> None:
+def test_a_store_shows_only_its_place(url: str, place: str) -> None:
     """TLS, a Unix socket, or this machine; the password may be in the URL."""
-    store = RedisStore(url, KEY)
-    assert repr(store) == f"<RedisStore {place} {NAME}>"
-    for save in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            save(store)
+    assert repr(RedisStore(url, KEY)) == f"<RedisStore {place} {NAME}>"
 
 
 @pytest.mark.parametrize(
@@ -142,12 +136,8 @@ async def test_no_connection_is_left_open(running_redis: RedisServer) -> None:
 
 @pytest.fixture
 def durable(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path, "--appendonly", "yes", "--requirepass", PASSWORD)
-    try:
-        server.start()
+    with running(tmp_path, "--appendonly", "yes", "--requirepass", PASSWORD) as server:
         yield server
-    finally:
-        server.kill()
 
 
 def with_password(server: RedisServer, password: str = QUOTED) -> RedisStore:
@@ -180,15 +170,13 @@ async def test_a_server_without_a_valid_certificate_gets_no_token(
     ours, other = (Authority(make(name), name) for name in ("ours", "other"))
     port = free_port()
     certificate, key = ours.certify("127.0.0.1")
-    server = RedisServer(
-        make("tls"),
+    options = [
         *("--tls-port", str(port), "--tls-auth-clients", "no"),
         *("--tls-cert-file", str(certificate), "--tls-key-file", str(key)),
         *("--tls-ca-cert-file", str(ours.path)),
-    )
+    ]
     place = f"127.0.0.1:{port}"
-    try:
-        server.start()
+    with running(make("tls"), *options):
         store = RedisStore(f"rediss://{place}?ssl_ca_certs={ours.path}", KEY)
         await store.save(token := make_token("kept"))
         assert await store.load() == token
@@ -201,5 +189,3 @@ async def test_a_server_without_a_valid_certificate_gets_no_token(
         ]:
             text = await refusal(RedisStore(url, KEY))
             assert f" cannot be used: {kind}" in text
-    finally:
-        server.kill()

@@ -1,6 +1,8 @@
 """A real Redis of a test's own, which can be killed and started again."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +37,16 @@ class RedisServer(Program):
 
     def answers(self) -> bool:
         return b"ready to accept connections" in self._log.read_bytes().lower()
+
+
+@contextmanager
+def running(folder: Path, *options: str) -> Iterator[RedisServer]:
+    server = RedisServer(folder, *options)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
 
 
 async def refusal(store: TokenStore) -> str:
