@@ -34,6 +34,7 @@ from tests.auth.visits import (
     visit,
     waiting,
 )
+from tests.support.failing_steps import turns
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.usefixtures("traceless")
@@ -46,11 +47,6 @@ ENDS: dict[str, type[BaseException]] = {
     "a cancellation": asyncio.CancelledError,
     "a second opening": LoginError,
 }
-
-
-async def turns(count: int) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def must_be_closed(there: Waiting) -> None:

@@ -24,6 +24,7 @@ from gateway_sdk._waiting import SingleFlight
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
 from gateway_sdk.auth.token import text_of
 from tests.support.calls import CALLS, pass_deadlines
+from tests.support.failing_steps import turns
 from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names
 from tests.support.scripted import ScriptedEngine, scripted
 from tests.support.secrecy import CANARY, texts_of
@@ -55,13 +56,12 @@ async def test_any_caller_of_a_login_may_leave(by_time_out: bool) -> None:
     assert (person.asked, person.done) == (1, 1)
 
 
-@pytest.mark.parametrize("turns", range(7))
-async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None:
+@pytest.mark.parametrize("count", range(7))
+async def test_a_joiner_may_reject_what_is_just_being_loaded(count: int) -> None:
     """At any moment of a 401 for the token in the store, no waiting caller gets that token."""
     source = SharedTokenSource(Store(kept := make_token("kept")), person := Person())
     starter = asyncio.create_task(source.token())
-    for _ in range(turns):
-        await asyncio.sleep(0)
+    await turns(count)
     was_served = starter.done()
     joined = await source.token(rejected=kept)
     assert text_of(joined) == f"{CANARY}-1"
@@ -99,10 +99,6 @@ def test_work_runs_once_for_all_whoever_is_cancelled(callers: list[tuple[int, in
                     await turns(2)
                 finally:
                     running -= 1
-
-        async def turns(count: int) -> None:
-            for _ in range(count):
-                await asyncio.sleep(0)
 
         flight = SingleFlight(work)
         tasks: list[asyncio.Task[None]] = []
