@@ -95,7 +95,9 @@ def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gatew
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--sandbox", "countries"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["--sandbox", "countries"], ["sandbox", "--port", "0"]]
+)
 @pytest.mark.parametrize("debug", [[], ["--debug"]])
 def test_every_command_tells_of_a_full_disk(
     monkeypatch: pytest.MonkeyPatch,
@@ -192,18 +194,13 @@ def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | 
     assert how_to_install(module) == advice
 
 
-def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_stream_may_be_closed(monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+    """A program that was started without one goes on: a customer may have been created."""
+    monkeypatch.setattr(sys, stream, None)
 
     with whole_output():
-        pass
-
-
-def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that was started without one goes on: a customer may have been created."""
-    monkeypatch.setattr(sys, "stderr", None)
-
-    say("The customer is created.")
+        say("The customer is created.")
 
 
 @pytest.mark.posix

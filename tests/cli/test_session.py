@@ -36,25 +36,6 @@ UNSURE = "Check before you repeat it: it may have been done already."
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("countries", "GATEWAY_BASE_URL is not set"),
-        ("bulk rates --base EUR --out none/x.csv", "cannot write none/x.csv: there is no folder"),
-    ],
-)
-def test_debugging_shows_where_a_command_gave_up(
-    call_gateway: Call, command: str, words: str
-) -> None:
-    """The status and the message are those without it."""
-    plain, debugged = call_gateway(*command.split()), call_gateway(*command.split(), "--debug")
-
-    assert debugged.status == plain.status == 2
-    assert plain.err.startswith(f"gateway: {words}")
-    assert debugged.err.startswith("Traceback (most recent call last):\n")
-    assert debugged.err.endswith(f"\n{plain.err}")
-
-
-@pytest.mark.parametrize(
     ("operation", "command", "warning"),
     [
         ("list_countries", "countries", ""),  # nothing has to be known

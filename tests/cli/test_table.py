@@ -44,7 +44,7 @@ MISUSED = 2
 TABLE = Path(__file__).with_name("table.txt")
 
 # Charts and Parquet need NumPy, for which wine lacks functions.
-_POSIX = re.compile(r"--png|parquet|nowhere/|/dev/")
+_POSIX = re.compile(r"--png|parquet|demo --out|nowhere/|/dev/")
 
 
 @dataclass
@@ -162,6 +162,7 @@ def give(
         folder.mkdir()
         monkeypatch.chdir(folder)
         for name, content in case.files.items():
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(content)
         for fault in case.faults:
             served.faults.add(fault)

@@ -95,22 +95,6 @@ def test_interruption_ends_the_demo_quietly(start_gateway: Start, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.posix
-@pytest.mark.parametrize(
-    ("place", "why"),
-    [("file/out", "file/out: Not a directory"), ("taken", "taken/rates.csv: it is a folder")],
-)
-def test_folder_that_cannot_be_written_is_told_before_any_work(
-    call_gateway: Call, tmp_path: Path, place: str, why: str
-) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "taken" / "rates.csv").mkdir(parents=True)
-
-    ended = call_gateway("demo", "--out", tmp_path / place)
-
-    assert ended == (2, "", f"gateway: cannot write {tmp_path}/{why}\n")
-
-
 @pytest.mark.posix  # wine lacks what NumPy needs
 def test_rates_that_cannot_be_written_are_told(
     call_gateway: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

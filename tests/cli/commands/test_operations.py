@@ -55,11 +55,7 @@ def test_search_is_in_names_and_whole_codes(search: str, found: bool) -> None:
     [
         ("countries", "Country 2 3 Cur Phone Nationality Id", 236),  # some names take two lines
         # There is no room for the time, which is told.
-        (
-            "wallet orders --take 2",
-            "orderId customerId walletId pair side quantity price status",
-            7,
-        ),
+        ("wallet orders --take 2", ORDER_COLUMNS, 7),
     ],
 )
 def test_tables_in_a_terminal_fit_80_columns(
@@ -80,19 +76,6 @@ def test_tables_in_a_terminal_fit_80_columns(
             "A wider terminal shows all, and so does `| cat`.",
             "page 1, take 2, total 57",
         ]
-
-
-def test_debugging_shows_the_words_of_the_gateway(
-    call_gateway: Call, served: Sandbox, tmp_path: Path
-) -> None:
-    ada = tmp_path / "ada.json"
-    ada.write_text('{"customerName": "Ada", "externalCustomerId": "ada-1"}', encoding="utf-8")
-    assert call_gateway("customer", "create", ada).status == 0
-
-    ended = call_gateway("--debug", "customer", "create", ada)
-
-    assert ended.status == 3
-    assert "“a customer with this externalCustomerId already exists”" in ended.err
 
 
 def test_word_that_no_json_can_hold_is_refused(call_gateway: Call, served: Sandbox) -> None:

@@ -1,15 +1,12 @@
 import re
 import signal
-import socket
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from gateway_sdk.errors import ReplyLostError, ServerError
 from gateway_sdk.session import GatewaySession
-from tests.cli.support import Call, Start
+from tests.cli.support import Start
 
 
 def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:
@@ -66,34 +63,6 @@ def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) 
     rest, errors = process.communicate()
 
     assert (process.returncode, rest, errors) == (0, "\nStopped.\n", "")
-
-
-def test_taken_port_comes_with_the_way_out(call_gateway: Call) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        ended = call_gateway("sandbox", "--port", str(port))
-
-    problem = f"gateway: cannot listen on port {port} of 127.0.0.1: "
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith(problem)
-    assert ended.err.endswith("Give another --host, or another --port; 0 takes a free one.\n")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")
-def test_full_disk_is_not_taken_for_an_error_of_the_port() -> None:
-    """The greeting cannot be written, so nobody would know where the sandbox is."""
-    with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-m", "gateway_sdk.cli", "sandbox", "--port", "0"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-            text=True,
-            timeout=60,
-        )
-
-    assert ended.returncode == 1
-    assert ended.stderr == "gateway: cannot write the output: No space left on device\n"
 
 
 async def test_requests_are_told_and_faults_happen(
