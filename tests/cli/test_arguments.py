@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ Parse = Callable[[Any], Any]
 TODAY = date(2026, 3, 31)
 
 
+ago = partial(day_of, today=TODAY)
+
+
 @pytest.mark.parametrize(
     ("parse", "text", "value"),
     [
@@ -47,6 +51,17 @@ TODAY = date(2026, 3, 31)
         (parse_concurrency, "1", 1),
         (parse_concurrency, "9999", 9999),
         (parse_concurrency, "adaptive", "adaptive"),
+        # A date, a word, or so long ago; a month ago is the same day, or the last of a shorter one.
+        (ago, " 2026-01-31 ", date(2026, 1, 31)),
+        (ago, "today", TODAY),
+        (ago, "Yesterday", date(2026, 3, 30)),
+        (ago, "0d", TODAY),
+        (ago, "10d", date(2026, 3, 21)),
+        (ago, "6w", date(2026, 2, 17)),
+        (ago, "1m", date(2026, 2, 28)),
+        (ago, "2M", date(2026, 1, 31)),
+        (ago, "1y", date(2025, 3, 31)),
+        (ago, "25m", date(2024, 2, 29)),
     ],
 )
 def test_arguments_are_read(parse: Parse, text: str | list[str], value: Any) -> None:
@@ -74,26 +89,6 @@ def test_what_is_wrong_is_refused(parse: Parse, text: str | list[str], words: st
         parse(text)
 
     assert words in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        (" 2026-01-31 ", date(2026, 1, 31)),
-        ("today", TODAY),
-        ("Yesterday", date(2026, 3, 30)),
-        ("0d", TODAY),
-        ("10d", date(2026, 3, 21)),
-        ("6w", date(2026, 2, 17)),
-        ("1m", date(2026, 2, 28)),
-        ("2M", date(2026, 1, 31)),
-        ("1y", date(2025, 3, 31)),
-        ("25m", date(2024, 2, 29)),
-    ],
-)
-def test_day_is_read(text: str, day: date) -> None:
-    """A date, a word, or so long ago; a month ago is the same day, or the last of a shorter one."""
-    assert day_of(text, TODAY) == day
 
 
 @given(st.dates(min_value=date(1900, 1, 1)), st.integers(0, 1000))

@@ -137,6 +137,12 @@ def test_no_text_steers_a_terminal(text: str) -> None:
     shown.encode()  # no half of a character
 
 
+OTHER_SHAPES: list[Any] = [
+    *(None, "text", {"a": 1}, [{"a": 1}, 2]),
+    *({"a": [{"x": 1}], "b": [{"x": 1}]}, {"a": [{"x": 1}], "b": {"x": 1}}),
+]
+
+
 @pytest.mark.parametrize(
     ("reply", "form", "out", "err"),
     [
@@ -148,6 +154,8 @@ def test_no_text_steers_a_terminal(text: str) -> None:
         # Nobody wonders whether an empty output is a failure.
         ({"total": 0, "orders": []}, "csv", "", "The list is empty.\n"),
         ([{"a": 1}], "json", '[\n  {\n    "a": 1\n  }\n]\n', ""),
+        # Nothing of a reply is left out because it does not fit into a table.
+        *((reply, "table", f"{to_json(reply)}\n", "") for reply in OTHER_SHAPES),
     ],
 )
 def test_replies_are_shown(
@@ -156,34 +164,6 @@ def test_replies_are_shown(
     show_records(reply, form)
 
     assert capsys.readouterr() == (out, err)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        None,
-        "text",
-        {"a": 1},
-        [{"a": 1}, 2],
-        {"a": [{"x": 1}], "b": [{"x": 1}]},
-        {"a": [{"x": 1}], "b": {"x": 1}},
-    ],
-)
-def test_other_shapes_are_shown_as_they_came(
-    capsys: pytest.CaptureFixture[str], reply: Any
-) -> None:
-    """Nothing of a reply is left out because it does not fit into a table."""
-    show_records(reply, "table")
-
-    assert capsys.readouterr() == (f"{to_json(reply)}\n", "")
-
-
-def test_other_shapes_are_no_csv() -> None:
-    """A program that wants columns is told that there are none."""
-    with pytest.raises(CommandError, match="--json") as caught:
-        show_records({"a": 1}, "csv")
-
-    assert caught.value.status == 4
 
 
 def test_bytes_are_printed_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

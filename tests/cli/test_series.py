@@ -59,19 +59,13 @@ def test_common_shape_is_read() -> None:
         {"rates": {"2026-01-05": {"USD": True}}},
         {"rates": {"2026-01-05": {"USD": None}}},
         {"rates": {"2026-01-05": {"USD": "NaN"}}},
+        # What cannot be drawn, nor kept as a Parquet decimal.
+        *map(series, (0, -1, *map(Decimal, ("1E+400000", "1E-400000", "1." + "1" * 40)))),
     ],
 )
 def test_other_shapes_are_none(reply: Any) -> None:
     """The interface leaves the reply open, so nothing is taken for what it is not."""
     assert read_series(reply, "EUR", ["USD"]) is None
-
-
-@pytest.mark.parametrize(
-    "rate", [0, -1, *map(Decimal, ("1E+400000", "1E-400000", "1." + "1" * 40))]
-)
-def test_rates_that_cannot_be_are_none(rate: Any) -> None:
-    """They cannot be drawn, nor kept as a Parquet decimal."""
-    assert read_series(series(rate), "EUR", ["USD"]) is None
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False))
@@ -103,16 +97,6 @@ def test_numbers_are_numbers_where_a_float_holds_them(number: str, written: byte
 @pytest.fixture(autouse=True)
 def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-
-
-def test_curve_has_its_scale_and_its_days() -> None:
-    drawn = draw_curves(series_of({"USD": ["1.10", "1.30", "1.21"]})).splitlines()
-
-    assert drawn[0] == "EUR in USD: 1.10 to 1.21, +10.0 %"
-    assert drawn[1] == "      1.30  " + " " * 22 + "█" * 22
-    assert drawn[6] == "      1.10  " + "▁" * 22 + "█" * 44
-    assert drawn[7] == " " * 12 + "2026-01-01" + " " * 46 + "2026-01-03"
-    assert max(map(len, drawn)) <= 80
 
 
 @pytest.mark.posix  # rich makes a console of Windows one narrower
@@ -162,14 +146,6 @@ def test_each_currency_has_a_heading_and_a_curve(rates: list[str | None], headin
     assert len(first.splitlines()) == (1 if "no rates" in heading else 8)
     assert second.startswith("3 to 4, +33.3 %\n")
     assert second.split()[-2:] == ["2026-01-01", "2026-01-02"]
-
-
-def test_a_week_without_rates_takes_its_room() -> None:
-    rates: list[str | None] = ["1", *[None] * 9, "2"]
-
-    lowest = draw_curves(series_of({"USD": rates})).splitlines()[6]
-
-    assert lowest == "         1  " + "▁" * 60 + "█" * 6
 
 
 @pytest.mark.parametrize(
