@@ -396,7 +396,7 @@ def quote(error: GatewayError, *, personal: bool = False) -> str:
         words = error.description or ("" if error.code in str(error) else error.code)
     elif isinstance(error, errors.StatusError) and error.payload:
         words = error.payload.message or ""
-        for secret in _SENT:
+        for secret in sorted(_SENT, key=len, reverse=True):  # one may begin another
             words = words.replace(secret, "…")
         words = printable(_LIKE_A_TOKEN.sub("…", words)).strip()
         words = words if len(words) <= MOST else f"{words[: MOST - 1]}…"
