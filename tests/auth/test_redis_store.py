@@ -88,8 +88,11 @@ async def test_a_redis_that_does_not_reply_is_an_error(
     monkeypatch.setattr(redis_store, "_TIMEOUT", 0.05)
     async with raw_server(handle) as url:
         place = url.removeprefix("http://")
-        text = await refusal(RedisStore(f"redis://:{CANARY}@{place}", KEY))
-    assert text.startswith(f"Redis at {place} cannot be used: ")
+        store = RedisStore(f"redis://:{CANARY}@{place}", KEY)
+        for use in (store.load(), store.save(make_token("new")), store.delete()):
+            with pytest.raises(TokenStoreError, match=f"^Redis at {place} cannot be us") as caught:
+                await use
+            assert CANARY not in texts_of(caught.value)
 
 
 @NEEDS_REDIS
