@@ -34,6 +34,9 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     # The port of a login that ended is not kept for minutes here.
     monkeypatch.setattr(_receiver, "KEPT_SECONDS", 0.1)
+    monkeypatch.setattr(
+        "gateway_sdk.cli.session._SENT", set()
+    )  # of one process, which has one command
     # What --verbose changes for the rest of its process.
     names = (
         "gateway_sdk",

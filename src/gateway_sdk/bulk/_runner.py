@@ -407,6 +407,7 @@ class Runner(Generic[Item, Value]):
     async def _end(self) -> None:
         try:
             await self._source.aclose()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            while self._tasks:  # not only ended: `_call_ended` takes them out
+                await asyncio.wait(self._tasks)
         finally:
             await self._results.aclose()
