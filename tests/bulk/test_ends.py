@@ -50,6 +50,19 @@ def test_a_call_that_cancels_itself_is_a_result() -> None:
     assert [first.value, third.value] == [0, 2]
 
 
+def test_an_error_that_equal_items_share_does_not_grow() -> None:
+    async def fail(_: int) -> None:
+        raise ZeroDivisionError
+
+    frames = set()
+    for result in results_of(fail, [1, 1, 1], key=str):
+        with pytest.raises(ZeroDivisionError) as caught:
+            _ = result.value
+        frames.add(len(caught.traceback))
+
+    assert len(frames) == 1
+
+
 def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> None:
     async def call(number: int) -> int:
         with suppress(asyncio.CancelledError):

@@ -62,7 +62,7 @@ class BulkResult(Generic[Item, Value]):
             JournalError: the journal is damaged.
         """
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)  # else each raise would add its frames
         if isinstance(self._value, StoredValue):
             object.__setattr__(self, "_value", self._value.decode())
         return cast("Value", self._value)
