@@ -275,12 +275,12 @@ _begun: Final[WeakSet[AsyncGenerator[Any, Any]]] = WeakSet()
 
 
 def _of_stream(content: AsyncIterable[Any]) -> Body:
-    generators = [content] if isinstance(content, AsyncGenerator) else []
-    if any(map(_begun.__contains__, generators)):
+    if isinstance(content, AsyncGenerator) and content in _begun:
         raise InvalidArgumentError("content is the stream of an earlier call: make a new one")
 
     async def chunks() -> AsyncGenerator[bytes, None]:
-        _begun.update(generators)
+        if isinstance(content, AsyncGenerator):
+            _begun.add(content)
         iterator = aiter(content)
         try:
             async for chunk in iterator:

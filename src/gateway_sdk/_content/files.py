@@ -149,8 +149,9 @@ def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
                 stands = file.tell()
                 end = file.seek(0, io.SEEK_END)
                 file.seek(stands)
-                start, begun = stands if start is None else start, use.start
-                if not (begun < start if use.has_begun else 0 < start >= end):
+                start = stands if start is None else start
+                was_read = start > use.start if use.has_begun else start >= max(1, end)
+                if not was_read:
                     return start, max(0, end - start)
                 problem = "an earlier call has read of it: seek to its beginning, or open it again"
     except UploadFailedError as error:

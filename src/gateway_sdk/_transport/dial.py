@@ -107,9 +107,9 @@ class Route:
         await self.tls()  # its time is not that of connecting
         limit = math.inf if seconds is None else seconds
         while self._trial is not None:
-            done, _ = await asyncio.wait([self._trial], timeout=seconds)
-            late = httpx.ConnectTimeout(""), limit, transmission.proxy
-            other, waited, proxy = [*(trial.result() for trial in done), late][0]
+            theirs, late = self._trial, (httpx.ConnectTimeout(""), limit, transmission.proxy)
+            await asyncio.wait([theirs], timeout=seconds)
+            other, waited, proxy = theirs.result() if theirs.done() else late
             # A shorter time-out than that of this call says nothing of the gateway.
             is_hasty = isinstance(other, httpx.ConnectTimeout) and waited < limit
             if other is not None and not is_hasty:
