@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
 from typing import Any, Final, Self, TypeVar
@@ -210,9 +211,8 @@ def authority_of(url: httpx.URL) -> str:
     return url.netloc.decode("ascii")
 
 
-# The kept ports, the oldest first: the sockets, and their copies that a task serves; only the
-# thread changes them.
-_kept: dict[object, tuple[list[socket.socket], list[socket.socket], asyncio.Task[None]]] = {}
+# The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
+_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
 
 
 def is_a_port_kept() -> bool:
@@ -227,34 +227,33 @@ def wait_for_kept_ports() -> None:
 
 def take_port(place: object) -> list[socket.socket]:
     """Return the sockets of a kept port for another login; none if it is free now."""
-    sockets = _run(_take(place)) if place in _kept else []
-    if _CAN_SHARE:
-        return sockets
-    close_all(sockets)
-    return []
+    return _run(_take(place)) if _kept else []
 
 
 async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]) -> None:
     if len(_kept) >= MOST_KEPT:
         close_all(await _take(next(iter(_kept))))
-    served = [listener.dup() for listener in sockets]
-    _kept[place] = sockets, served, asyncio.create_task(_serve(place, served, handler))
+    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
 
 
 async def _take(place: object) -> list[socket.socket]:
-    sockets, _, serving = _kept.pop(place)
+    if place not in _kept:  # another login has taken it, or its time is over
+        return []
+    sockets, serving = _kept.pop(place)
+    # Before the server closes them.
+    taken = [listener.dup() for listener in sockets] if _CAN_SHARE else []
     serving.cancel()
     await asyncio.wait([serving])
-    return sockets
+    return taken
 
 
-async def _serve(place: object, served: list[socket.socket], handler: CallbackHandler[Any]) -> None:
-    server = CallbackServer(handler, is_kept=True)
-    try:
+async def _serve(
+    place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]
+) -> None:
+    with suppress(TimeoutError):
         async with asyncio.timeout(KEPT_SECONDS):
-            await server.run(served)
-    except TimeoutError:
-        close_all(_kept.pop(place)[0])
+            await CallbackServer(handler, is_kept=True).run(sockets)
+    _kept.pop(place, None)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -272,8 +271,8 @@ def _thread(_: int) -> asyncio.AbstractEventLoop:
 
 def _forget_ports() -> None:
     """Close what a fork has of its parent: no task serves it there."""
-    for sockets, served, _ in _kept.values():
-        close_all(sockets + served)
+    for sockets, _ in _kept.values():
+        close_all(sockets)
     _kept.clear()
 
 
