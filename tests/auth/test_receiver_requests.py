@@ -38,7 +38,6 @@ ON_ALL = {
 }
 
 
-CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(GOOD), GOOD)
 TLS_HELLO = bytes.fromhex("160301007a010000760303") + bytes(range(64))
 
 # Requests that are refused, each with its status: no HTTP, for another place or from another page,
@@ -48,10 +47,7 @@ REFUSED = {
     "a TLS hello": (TLS_HELLO, 400),
     "HTTP/0.9": (b"GET /callback\r\n\r\n", 400),
     "a head of 40 KB": (visit({"X": "x" * 40 * 1024}), 431),
-    "a head of 101 lines": (visit({f"X{number}": "" for number in range(97)}), 431),
-    "two lengths": (post(CHUNKED, {"Transfer-Encoding": "chunked"}), 411),
     "two other lengths": (post(GOOD, {"content-length": "7"}), 400),
-    "chunks": (post(CHUNKED, {"Content-Length": None, "Transfer-Encoding": "chunked"}), 411),
     "a length of 30 digits": (post(GOOD, {"Content-Length": "9" * 30}), 400),
     "no host": (visit({"Host": None}), 400),
     "two hosts": (visit({"host": "HOST"}), 400),
@@ -81,11 +77,16 @@ REFUSED = {
     "a lone surrogate": (post(b'{"fragment": "\\ud800", "query": ""}'), 400),
     "a wrong state": (post(answer(WRONG)), 400),
     "a body of 257 KB": (post(GOOD + b" " * 257 * 1024), 413),
+    "a chunk of 257 KB": (
+        post(
+            b"40400\r\n" + b" " * 0x40400, {"Content-Length": None, "Transfer-Encoding": "chunked"}
+        ),
+        413,
+    ),
     # Refused before the body is read, which is never sent.
     "a head of another page": (post(b"", {"Content-Length": "9", "Origin": "http://a.test"}), 403),
     "a head of another type": (post(b"", {"Content-Length": "9", "Content-Type": "a/b"}), 415),
     "a head of another browser": (post(b"", {"Content-Length": "9", "Cookie": "a=b"}), 403),
-    "a head of a long body": (post(b"", {"Content-Length": "262145"}), 413),
     # Previews and other requests that do not open the start address.
     "HEAD of the start": (visit(method="HEAD", target="START"), 405),
     "POST to the start": (visit(method="POST", target="START"), 405),
@@ -247,9 +248,8 @@ def test_the_page_stores_nothing_and_asks_nobody_else() -> None:
         post(GOOD, target="/callback?state=theirs"),
         post(GOOD, {"Cookie": "other=x; COOKIE;last=y"}),
         post(GOOD, {"X": "x" * 14_000}),
-        post(GOOD + b"\n" * 1000, {f"X{number}": "" for number in range(90)}),  # 98 lines
     ],
-    ids=range(6),
+    ids=range(5),
 )
 async def test_a_response_from_the_page_is_accepted(raw: bytes) -> None:
     """The page's request ends the wait, also with headers that browsers add."""
@@ -273,13 +273,13 @@ async def test_the_page_learns_why_a_response_is_refused() -> None:
     }
 
 
-@pytest.mark.parametrize("length", [100_000, 250_000, 20_000_000])
+@pytest.mark.parametrize("length", [270_000, 500_000, 20_000_000])
 async def test_a_reply_reaches_a_client_that_is_still_sending(length: int) -> None:
     """A body that is too long is read for a while, so that the client can read the refusal."""
     async with waiting() as there:
         line = await there.connect()
         await line.send(post(b"", {"Content-Length": "100000000"}))
-        if length > 256 * 1024:
+        if length > 2 * 256 * 1024:
             with pytest.raises(ConnectionError):
                 await line.send(b"x" * length)
         else:

@@ -10,7 +10,6 @@ import socket
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import h11
@@ -136,9 +135,6 @@ def _read_owner(reply: bytes) -> int | None:
 _MAX_HEAD: Final = 16 * 1024
 """Bytes of a request's head: browsers send one or two thousand."""
 
-_MAX_LINES: Final = 100
-"""Lines of a request's head: browsers send twenty, and thousands take milliseconds to parse."""
-
 _MAX_BODY: Final = 256 * 1024
 """Bytes of a request's body: enough to find the state of a response that is too long."""
 
@@ -149,43 +145,26 @@ then read the reply."""
 _PIECE: Final = 16 * 1024
 
 
-@dataclass(eq=False)
-class _RequestRefusedError(Exception):
-    status: int
-    why: str
-
-
 async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
     head = await _next(http, reader)
     if not isinstance(head, h11.Request):
         raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
     headers = httpx.Headers(list(head.headers), encoding="latin-1")
-    # Chunks of one byte cost 3 microseconds each, and no browser sends a page's JSON in chunks.
-    if "transfer-encoding" in headers:
-        raise _RequestRefusedError(411, "Only a body with Content-Length.\n")
     return CallbackRequest(head.method.decode("ascii"), head.target.decode("latin-1"), headers)
 
 
-async def _read_body(
-    http: h11.Connection, reader: asyncio.StreamReader, request: CallbackRequest
-) -> bytes:
-    if int(request.headers.get("content-length", 0)) > _MAX_BODY:
-        raise _RequestRefusedError(413, "Too long.\n")
+async def _read_body(http: h11.Connection, reader: asyncio.StreamReader) -> bytes:
     body = bytearray()
     while isinstance(event := await _next(http, reader), h11.Data):
         body += event.data
+        if len(body) > _MAX_BODY:
+            raise h11.RemoteProtocolError("too long", error_status_hint=413)
     return bytes(body)
 
 
 async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> object:
-    try:
-        while (event := http.next_event()) is h11.NEED_DATA:
-            http.receive_data(await reader.read(_PIECE))
-            head, _, _ = http.trailing_data[0].partition(b"\r\n\r\n")
-            if http.their_state is h11.IDLE and head.count(b"\n") >= _MAX_LINES:
-                raise _RequestRefusedError(431, "Too many lines.\n")
-    except h11.RemoteProtocolError as error:
-        raise _RequestRefusedError(error.error_status_hint, "Not an HTTP request.\n") from None
+    while (event := http.next_event()) is h11.NEED_DATA:
+        http.receive_data(await reader.read(_PIECE))
     return event
 
 
@@ -260,10 +239,10 @@ class CallbackServer:
             refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
             reply = refusal or self._handler.reply_to_head(request)
             if reply is None:
-                body = await _read_body(http, reader, request)
+                body = await _read_body(http, reader)
                 reply = self._handler.reply_to_body(request, body)
-        except _RequestRefusedError as refused:
-            reply = reply_with(refused.status, text=refused.why)
+        except h11.RemoteProtocolError as error:
+            reply = reply_with(error.error_status_hint, text="This request cannot be read.\n")
         except EOFError:  # browsers open connections in advance and close them unused
             return
         headers = [*reply.headers.raw, (b"Connection", b"close")]
