@@ -70,8 +70,7 @@ _REASONS: Final = MappingProxyType(
 
 # Seconds, short enough for every date; int() would accept digits of other alphabets too. Some
 # servers write a fraction, a plus or quotation marks. A fraction is left out: the token ends early.
-_SECONDS: Final = re.compile(r'("?)\+?([0-9]{1,10})(?:\.[0-9]*)?\1')
-_NO_SECONDS: Final = re.compile(r'("?)(?:\+?0{1,10}|-[0-9]+)(?:\.[0-9]*)?\1')
+_SECONDS: Final = re.compile(r'("?)([+-]?[0-9]{1,10})(?:\.[0-9]*)?\1')
 
 
 class LoginAttempt(NotPickled):
@@ -328,12 +327,12 @@ def _lifetime(given: dict[str, str]) -> int | None:
     text = given.get("expires_in", "")
     if not text:
         return None
-    if _NO_SECONDS.fullmatch(text):
-        raise MalformedResponseError("the access token in the response has already expired")
     seconds = _SECONDS.fullmatch(text)
     if seconds is None:
         _logger.warning(
             "expires_in is not a number of seconds: the token is used until it is refused"
         )
         return None
-    return int(seconds[2])
+    if (lifetime := int(seconds[2])) <= 0:
+        raise MalformedResponseError("the access token in the response has already expired")
+    return lifetime
