@@ -214,7 +214,7 @@ def is_refused(host: str, port: int) -> bool:
 
 
 FLOW = ImplicitFlow("https://login.gateway.test/authorize", "sdk")
-ELSEWHERE = "https://app.gateway.test/callback"
+ELSEWHERE = "https://app.gateway.test//any;path/callback"
 TOKEN = "CANARY-TOKEN"
 GRANTED = f"access_token={TOKEN}&token_type=Bearer&expires_in=3600&state=STATE"
 DENIED = "error=access_denied&error_description=CANARY&state=STATE"

@@ -70,9 +70,7 @@ class StartAddress:
         self._value = secrets.token_urlsafe(32)
         self._is_opened = False
         # Cookies go to all ports of a host: only a request for the answer's path carries this one.
-        # A semicolon would end the attribute; a shorter path covers the answer's too.
-        before, semicolon, _ = answer_path.partition(";")
-        self._cookie_path = (before.rpartition("/")[0] if semicolon else before) or "/"
+        self._answer_path = answer_path
 
     def open(self) -> dict[str, str] | None:
         """Return the headers of the redirect; None if it was opened before."""
@@ -98,7 +96,7 @@ class StartAddress:
 
     def _set_cookie(self, value: str, seconds: int) -> str:
         # Strict: no request that another site causes carries it. The page's own request does.
-        pair = f"{self._name}={value}; Path={self._cookie_path}; Max-Age={seconds}"
+        pair = f"{self._name}={value}; Path={self._answer_path}; Max-Age={seconds}"
         return f"{pair}; HttpOnly; SameSite=Strict"
 
 

@@ -33,10 +33,11 @@ DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
-# RFC 3986, 3.3, without what the URL Standard rewrites: dot segments, encoded or not, and an empty
-# first segment, which the page's request would take for a host.
+# RFC 3986, 3.3, without a semicolon, which ends the path of a cookie, and without what the URL
+# Standard rewrites: dot segments, encoded or not, and an empty first segment, which the page's
+# request would take for a host.
 _KEPT_PATH: Final = re.compile(
-    r"(?!//)(?:/(?!(?:\.|%2e){1,2}(?:/|$))(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})*)*",
+    r"(?!//)(?:/(?!(?:\.|%2e){1,2}(?:/|$))(?:[\w.~!$&'()*+,=:@-]|%[0-9a-f]{2})*)*",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -195,13 +196,14 @@ def timed_out(
 
 def can_listen(redirect_uri: str) -> bool:
     url = parse_without_fragment("redirect_uri", redirect_uri, any_port=True)
-    if not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
+    is_here = url.scheme == "http" and is_loopback(url.host)
+    if is_here and not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
         raise ConfigurationError(
             "has a path that browsers change: it may consist of ASCII characters as in "
-            "/login/callback, without // at its start and without /./ and /../",
+            "/login/callback, without // at its start and without ; /./ and /../",
             setting="redirect_uri",
         )
-    return url.scheme == "http" and is_loopback(url.host)
+    return is_here
 
 
 def authority_of(url: httpx.URL) -> str:
