@@ -23,7 +23,7 @@ from gateway_sdk.auth._loopback import close_all
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.errors import StateMismatchError
 
-AUTHORIZATION_URL = "https://login.gateway.test/authorize?state=ours"
+AUTHORIZATION_URL = "https://login.gateway.test/é?state=ours"
 RIGHT = "state=ours&access_token=CANARY-TOKEN"
 WRONG = "state=theirs&access_token=CANARY-TOKEN"
 
