@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakSet
 
 import h11
 import httpx
@@ -20,6 +21,9 @@ from gateway_sdk.errors import ReceiverUnavailableError
 
 _NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What systems without IPv6 say, as many containers are."""
+
+listening: Final[WeakSet[socket.socket]] = WeakSet()
+"""All sockets, of all receivers, and their copies."""
 
 
 def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
@@ -46,7 +50,13 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
     return listeners
 
 
-def close_all(sockets: list[socket.socket]) -> None:
+def copy_all(sockets: Iterable[socket.socket]) -> list[socket.socket]:
+    copies = [listener.dup() for listener in sockets]
+    listening.update(copies)
+    return copies
+
+
+def close_all(sockets: Iterable[socket.socket]) -> None:
     for listener in sockets:
         listener.close()
 
@@ -65,6 +75,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError:
         listener.close()
         raise
+    listening.add(listener)
     return listener
 
 

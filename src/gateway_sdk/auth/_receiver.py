@@ -23,7 +23,7 @@ import httpx
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth._callback_handler import CallbackHandler, StartAddress
-from gateway_sdk.auth._loopback import CallbackServer, close_all, listen
+from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
@@ -145,7 +145,7 @@ class LoopbackReceiver:
         handler = CallbackHandler(authority_of(self._url), self._path, self._starts, finish)
         sockets, self._sockets = self._sockets, []
         loop = asyncio.get_running_loop()
-        kept = [listener.dup() for listener in sockets]
+        kept = copy_all(sockets)
         try:
             async with asyncio.timeout(timeout):
                 await CallbackServer(handler).run(sockets)
@@ -242,8 +242,7 @@ async def _take(place: object) -> list[socket.socket]:
     if place not in _kept:  # another login has taken it, or its time is over
         return []
     sockets, serving = _kept.pop(place)
-    # Before the server closes them.
-    taken = [listener.dup() for listener in sockets] if _CAN_SHARE else []
+    taken = copy_all(sockets) if _CAN_SHARE else []  # before the server closes them
     serving.cancel()
     await asyncio.wait([serving])
     return taken
@@ -273,8 +272,7 @@ def _thread(_: int) -> asyncio.AbstractEventLoop:
 
 def _forget_ports() -> None:
     """Close what a fork has of its parent: no task serves it there."""
-    for sockets, _ in _kept.values():
-        close_all(sockets)
+    close_all(list(listening))
     _kept.clear()
 
 
