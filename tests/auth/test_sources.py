@@ -293,15 +293,6 @@ def test_one_source_works_in_several_event_loops(
     assert caplog.records == []
 
 
-async def test_an_expired_token_is_not_kept(clock: Clock) -> None:
-    vault = Vault(clock, life=-1)
-    source = FunctionTokenSource(vault)
-    for asked in (1, 2):
-        with pytest.raises(LoginRequiredError):
-            await source.token()
-        assert (vault.asked, ready_token(source)) == (asked, None)
-
-
 @given(st.lists(st.tuples(st.floats(0, 3 * LIFE), st.booleans()), max_size=30))
 def test_no_expired_token_is_ever_returned(steps: list[tuple[float, bool]]) -> None:
     """Whatever the times and the failures; and nothing is asked while a token is fresh."""
