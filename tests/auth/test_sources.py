@@ -22,6 +22,7 @@ from gateway_sdk.auth.source import (
 )
 from tests.auth.responses import NOW, told
 from tests.support.calls import CALLS
+from tests.support.failing_steps import turns
 from tests.support.logins import Clock, names
 from tests.support.scripted import ScriptedEngine, scripted
 from tests.support.secrecy import CANARY
@@ -255,16 +256,23 @@ async def test_a_failure_ahead_of_the_end_costs_no_call(
 
 
 async def test_a_rejected_token_is_asked_for_once_more(
-    vault: Vault, source: FunctionTokenSource
+    clock: Clock, vault: Vault, source: FunctionTokenSource, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Also if another one was about to be asked for beside the calls."""
     old = await fetch_token(source)
     assert await names(source, 50, rejected=old) == {"token-2"}
     assert vault.asked == 2
     invalidate(source, old)
     assert ready_token(source) is not None
+    clock.now += LIFE - RENEWED
+    vault.open.clear()
     invalidate(source, await source.token())
     assert ready_token(source) is None
-    assert await names(source, 50) == {"token-3"}
+    waiting = asyncio.create_task(names(source, 50))
+    await turns(5)
+    vault.open.set()
+    assert await waiting == {"token-3"}
+    assert (vault.asked, caplog.records) == (3, [])
 
 
 async def test_a_cancelled_question_is_asked_by_the_next(

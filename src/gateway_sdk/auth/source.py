@@ -130,9 +130,11 @@ class FunctionTokenSource:
         return cached.token
 
     async def _renew(self) -> None:
-        left = self._cached.left() if self._cached else 0.0
+        if (cached := self._cached) is None:
+            return  # it was rejected: the next caller asks
         try:
-            async with asyncio.timeout(left), self._turn():  # then each caller asks in its own time
+            # At its end, each caller asks in its own time.
+            async with asyncio.timeout(cached.left()), self._turn():
                 await self._ask()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - functions raise both
             raise_if_cancelled(error)
