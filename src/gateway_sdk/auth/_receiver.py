@@ -63,10 +63,8 @@ class LoopbackReceiver:
         token = await receiver.receive(partial_finish)
 
     Attributes:
-        redirect_uri: The redirect URI with its actual port; set when the receiver is open.
+        redirect_uri: The redirect URI; with its actual port when the receiver is open.
     """
-
-    redirect_uri: str
 
     def __init__(
         self, redirect_uri: str = DEFAULT_REDIRECT_URI, *, bind: str | None = None
@@ -88,7 +86,7 @@ class LoopbackReceiver:
         if not can_listen(redirect_uri):
             raise ConfigurationError(CANNOT_LISTEN)
         self._url = httpx.URL(redirect_uri)
-        self._given = redirect_uri
+        self.redirect_uri = redirect_uri  # unchanged, as it is registered
         self._bind = bind
         self._sockets: list[socket.socket] = []
         self._path = self._url.raw_path.partition(b"?")[0].decode("ascii")
@@ -101,8 +99,7 @@ class LoopbackReceiver:
         if self._url.port == 0:
             port = self._sockets[0].getsockname()[1]
             self._url = self._url.copy_with(port=port)
-            self._given = str(self._url)
-        self.redirect_uri = self._given  # unchanged, as it is registered
+            self.redirect_uri = str(self._url)
         return self
 
     async def __aexit__(self, *_: object) -> None:
