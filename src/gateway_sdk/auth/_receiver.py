@@ -72,16 +72,16 @@ class LoopbackReceiver:
         """Check the arguments; nothing is opened.
 
         Args:
-            redirect_uri: http on this machine, with any path; port 0 takes a free one, which
-                authorization servers must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3). A login
-                deletes what other pages at its port have stored in the browser: a service worker or
-                a cached page among it could take the response.
+            redirect_uri: http on this machine; port 0 takes a free one, which authorization servers
+                must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3). A login deletes what other pages
+                at its port have stored in the browser: a service worker or a cached page among it
+                could take the response.
             bind: The IP address to listen at instead of the one in redirect_uri, such as 0.0.0.0
                 in a container whose port is forwarded. Every program that can reach it can send
                 responses.
 
         Raises:
-            ConfigurationError: redirect_uri is not http on this machine.
+            ConfigurationError: redirect_uri is not http on this machine, or its path is refused.
         """
         if not can_listen(redirect_uri):
             raise ConfigurationError(CANNOT_LISTEN)
