@@ -10,7 +10,13 @@ import anyio
 import httpx
 import pytest
 
-from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, SessionStateError
+from gateway_sdk import (
+    DeadlineExceededError,
+    GatewaySession,
+    Limiter,
+    Outcome,
+    SessionStateError,
+)
 from gateway_sdk._call.deadline import CallScope, CallsInFlight
 from gateway_sdk._transport.connection import Connection
 from tests.support.contexts import LOOPS
@@ -251,6 +257,20 @@ async def test_a_call_ends_as_soon_as_a_cancellation_of_others_is_taken_back(
         await work()
     assert 11.0 <= now() < 11.02
     assert not [timer for timer in loop._scheduled if not timer.cancelled()]
+
+
+class Slow(Limiter):
+    async def enter(self) -> None:
+        time.sleep(0.1)  # noqa: ASYNC251 - code that holds the event loop
+
+
+async def test_a_transport_of_the_user_gets_nothing_after_the_deadline() -> None:
+    """Its time is looked at after the last wait, not only before it."""
+    async with session(deadline=0.05, rate_limit=Slow()) as gateway:
+        with pytest.raises(DeadlineExceededError) as caught:
+            await gateway.aml.upload_document(b"x")
+
+    assert caught.value.outcome is Outcome.NOT_SENT
 
 
 async def test_nothing_is_sent_after_a_deadline_that_passed_unseen() -> None:

@@ -254,8 +254,6 @@ class Call:
             raise token_rejected(error) from None
 
     async def _attempt(self, token: AccessToken) -> Any:
-        if not self._shared.tells_what_was_sent:  # else the engine asks, at the first byte
-            self._scope.check()
         request = self._request_with(token)
         how, self._reply = request.transmission, None
         if self._repeatability() is Repeatability.ONCE:

@@ -270,16 +270,16 @@ def _of_source(source: Source, content_type: str) -> Body:
     )
 
 
-_begun: Final[WeakSet[AsyncGenerator[Any, Any]]] = WeakSet()
+_begun: Final[WeakSet[AsyncGeneratorType[Any, Any]]] = WeakSet()
 """Streams that a call has begun to read: what is left of one is not the document."""
 
 
 def _of_stream(content: AsyncIterable[Any]) -> Body:
-    if isinstance(content, AsyncGenerator) and content in _begun:
+    if isinstance(content, AsyncGeneratorType) and content in _begun:
         raise InvalidArgumentError("content is the stream of an earlier call: make a new one")
 
     async def chunks() -> AsyncGenerator[bytes, None]:
-        if isinstance(content, AsyncGenerator):
+        if isinstance(content, AsyncGeneratorType):
             _begun.add(content)
         iterator = aiter(content)
         try:

@@ -153,7 +153,10 @@ def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
                 was_read = start > use.start if use.has_begun else start >= max(1, end)
                 if not was_read:
                     return start, max(0, end - start)
-                problem = "an earlier call has read of it: seek to its beginning, or open it again"
+                problem = (
+                    "it is at its end, or an earlier call has read of it: seek to its beginning, "
+                    "or open it again"
+                )
     except UploadFailedError as error:
         problem = str(error)
     except OSError as error:

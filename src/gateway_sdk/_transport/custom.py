@@ -111,6 +111,7 @@ class CustomTransport:
                 await transmission.on_admitted()
         finally:
             transmission.end_turn()
+        transmission.check()
         transmission.sent = may_be_sent
         transmission.is_awaited = self._tells_what_was_sent
         return await send_by_httpx(self._transport, request, self._library)

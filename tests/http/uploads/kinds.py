@@ -6,11 +6,11 @@ import os
 import random
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
@@ -108,6 +108,18 @@ class Chunks:
         return self._left.pop(0)
 
 
+class Steps(Chunks, AsyncGenerator[bytes, None]):
+    """A stream of a class with the methods of a generator, which cannot be in a set."""
+
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    async def asend(self, _: None) -> bytes:
+        return await anext(self)
+
+    async def athrow(self, *_: Any) -> bytes:
+        raise StopAsyncIteration
+
+
 @dataclass(frozen=True)
 class Kind:
     give: Callable[[Path], Any]  # makes it; it may use a folder
@@ -144,6 +156,7 @@ KINDS: Final[dict[str, Kind]] = {
     "unbuffered pipe": Kind(lambda _: _pipe(0), PIPED, replayable=False),
     "unseekable": Kind(lambda _: Unseekable(CONTENT), replayable=False),
     "iterator": Kind(lambda _: Chunks(), replayable=False),
+    "iterator like a generator": Kind(lambda _: Steps(), replayable=False),
     "stream": Kind(lambda _: _stream(), replayable=False),
     "form with a pipe": Kind(lambda _: Multipart({}, {"front": _pipe()}), None, replayable=False),
     "form with what is unseekable": Kind(
