@@ -1,6 +1,7 @@
 """The body of a request: made of the user's content, sent in chunks, and again where possible."""
 
 import asyncio
+import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -54,7 +55,8 @@ BodyContent: TypeAlias = (
     | BaseModel
 )
 """The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
-is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
+is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused as a
+document."""
 
 TEXT: Final = "text/plain; charset=utf-8"
 
@@ -191,11 +193,9 @@ async def prepare_document(
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
-    if isinstance(content, str):
-        # A status may happen to be the name of a file, so only texts that look like a path
-        # are refused there.
-        plain = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-        await _refuse_path(content, plain_words=plain)
+    # A status is no document: a file in the working folder may have its name.
+    if isinstance(content, str) and template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT):
+        await _refuse_path(content)
     body = await _body_of(content)
     if content_type is not None:
         if isinstance(content, Multipart):
@@ -212,11 +212,9 @@ async def prepare_document(
     return PreparedRequest(template, target, sent, body.length, fields)
 
 
-async def _refuse_path(text: str, *, plain_words: bool) -> None:
+async def _refuse_path(text: str) -> None:
     """Refuse the path of a file as a str: the gateway would store the path as the document."""
-    if not files.may_be_path(text, plain_words=plain_words):
-        return
-    if await asyncio.to_thread(files.names_file, text):
+    if await asyncio.to_thread(os.path.isfile, text):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
             "file, or bytes, as from .encode(), to send the text itself"

@@ -4,7 +4,6 @@ import asyncio
 import io
 import mimetypes
 import os
-import re
 import stat
 import threading
 import weakref
@@ -18,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, TypeAlias, TypeVar
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 from weakref import WeakKeyDictionary
 
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
@@ -36,8 +33,6 @@ LARGE_CHUNK: Final = 2**19
 FEW: Final = 128 * CHUNK  # bytes of a document that go out before the chunks become large
 
 _READ: Final = 2**16  # bytes of one read of an open file
-_LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
-_NEVER_IN_PATHS: Final = re.compile(r"[\0\r\n]")  # paths may have line breaks; real ones have none
 
 _BATCH: Final = 2**18
 """Bytes per batch: a batch from the thread costs about 0.1 ms, and more leaves the CPU cache."""
@@ -110,24 +105,6 @@ def _size_of(path: Path) -> int:
     except ValueError:  # NUL, or a lone surrogate
         problem = "no file has such a name"
     raise InvalidArgumentError(f"content is an unreadable file: {problem}")
-
-
-def may_be_path(text: str, *, plain_words: bool) -> bool:
-    if not 0 < len(text) <= _LONGEST_PATH or _NEVER_IN_PATHS.search(text):
-        return False
-    return plain_words or "/" in text or os.sep in text or Path(text).suffix != ""
-
-
-def names_file(text: str) -> bool:
-    """Tell whether a path or file:// URL names an existing file; False for a directory."""
-    # An error counts as no: in a working folder without permission, every text would count as a
-    # file otherwise.
-    try:
-        url = urlsplit(text)
-        path = Path(url2pathname(url.path) if url.scheme == "file" else text)
-        return not stat.S_ISDIR(path.expanduser().stat().st_mode)
-    except (OSError, RuntimeError, ValueError):  # no such file or user, or not a path or URL
-        return False
 
 
 def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:

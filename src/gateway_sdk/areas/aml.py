@@ -18,9 +18,10 @@ T = TypeVar("T")
 class AmlArea(Area):
     """Uploads documents, updates them and changes their status.
 
-    The type of the content decides what is sent: bytes as they are, a `str` as text (a `str` that
-    names an existing file is refused), a `pathlib.Path` or an open binary file as that file, a
-    `Multipart` as a form, a dictionary or list as JSON, an async iterable of bytes as a stream.
+    The type of the content decides what is sent: bytes as they are, a `str` as text (as a document,
+    one that names an existing file is refused), a `pathlib.Path` or an open binary file as that
+    file, a `Multipart` as a form, a dictionary or list as JSON, an async iterable of bytes as a
+    stream.
     `content_type` replaces the media type of the content. `on_progress` is called in the event
     loop with the bytes sent so far and the total (None if unknown). A stream is never sent a
     second time.
