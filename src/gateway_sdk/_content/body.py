@@ -112,7 +112,7 @@ class Body(httpx.AsyncByteStream):
         try:
             async with aclosing(self.chunks()) as chunks:
                 async for given in chunks:
-                    for chunk in files.cut(given, sent):
+                    for chunk in files.cut(given):
                         yield chunk
                         sent += len(chunk)
                         if sent:

@@ -26,16 +26,11 @@ OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
 
 BINARY: Final = "application/octet-stream"
 
-# Bytes handed over at once: small enough for progress and cancellation to be prompt. In the rest of
-# a long document more: each chunk costs 10 to 15 µs, whatever its size.
-CHUNK: Final = 2**16
-LARGE_CHUNK: Final = 2**19
-FEW: Final = 128 * CHUNK  # bytes of a document that go out before the chunks become large
+CHUNK: Final = 2**18
+"""Bytes that are read and sent at once: few enough for progress and cancellation to be prompt; a
+chunk from the thread costs about 0.1 ms, and more bytes leave the CPU cache."""
 
-_READ: Final = 2**16  # bytes of one read of an open file
-
-_BATCH: Final = 2**18
-"""Bytes per batch: a batch from the thread costs about 0.1 ms, and more leaves the CPU cache."""
+_PIPE: Final = 2**16  # bytes of one read of what cannot seek: a pipe may be slow to fill more
 
 PATIENCE: Final = 0.5
 """Seconds that the end of a call waits for an unfinished read of the user's file: a disk answers in
@@ -45,7 +40,7 @@ milliseconds, a pipe perhaps never. Shorter than the wait of a closing session f
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Batch: TypeAlias = "Future[list[bytes]]"
+_Chunk: TypeAlias = "Future[bytes]"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,20 +60,13 @@ def media_type_of(name: object) -> str:
     return guessed if guessed and not compression else BINARY
 
 
-def most_after(sent: int) -> int:
-    """Return the longest that the next chunk may be, in bytes."""
-    return CHUNK if sent < FEW else LARGE_CHUNK
-
-
-def cut(content: bytes, sent: int) -> Iterator[bytes]:
-    if len(content) <= most_after(sent):
+def cut(content: bytes) -> Iterator[bytes]:
+    if len(content) <= CHUNK:
         yield content
         return
-    view, start = memoryview(content), 0
-    while start < len(content):
-        end = start + most_after(sent + start)
-        yield bytes(view[start:end])
-        start = end
+    view = memoryview(content)
+    for start in range(0, len(view), CHUNK):
+        yield bytes(view[start : start + CHUNK])
 
 
 # All functions down to `from_thread` block, so they run in a thread.
@@ -109,7 +97,7 @@ def _size_of(path: Path) -> int:
 
 def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:
     with path.open("rb", buffering=0) as file:
-        yield from _exactly(file, length, LARGE_CHUNK)  # each read may switch threads
+        yield from _exactly(file, length)
 
 
 def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
@@ -152,12 +140,12 @@ def _read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes,
     with _alone(file) as use:
         use.has_begun = True
         if span is None:
-            while chunk := _read_some(file, _READ):
+            while chunk := _read_some(file, _PIPE):
                 yield chunk
             return
         use.start, length = span
         file.seek(use.start)
-        yield from _exactly(file, length, _READ)
+        yield from _exactly(file, length)
 
 
 class _Use:
@@ -190,9 +178,9 @@ def _alone(file: OpenFile) -> Generator[_Use]:
         use.lock.release()
 
 
-def _exactly(file: OpenFile | io.FileIO, length: int, most: int) -> Generator[bytes, None, None]:
+def _exactly(file: OpenFile | io.FileIO, length: int) -> Generator[bytes, None, None]:
     left, chunk, written = length, b"", _written(file)
-    while left > 0 and (chunk := _read_some(file, min(left, most))):
+    while left > 0 and (chunk := _read_some(file, min(left, CHUNK))):
         left -= len(chunk)
         if left > 0:
             yield chunk
@@ -227,11 +215,10 @@ async def from_thread(
     thread = _Thread(chunks())
     coming = thread.ask()
     try:
-        while batch := (coming.result() if coming.done() else await wrap_future(coming)):
+        while chunk := (coming.result() if coming.done() else await wrap_future(coming)):
             if ahead:
                 coming = thread.ask()
-            for chunk in batch:
-                yield chunk
+            yield chunk
             if not ahead:
                 coming = thread.ask()
     finally:
@@ -278,13 +265,13 @@ async def _wait(work: asyncio.Future[Any]) -> None:
 
 
 class _Thread:
-    """A thread that takes batches out of a generator, and closes it."""
+    """A thread that takes chunks out of a generator, and closes it."""
 
     # The thread also ends when this object is deleted, for example after the event loop was
     # closed. The exit of the interpreter does not wait for it: a read from a pipe may never end.
 
     def __init__(self, generator: Generator[bytes, None, None]) -> None:
-        self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._wanted: SimpleQueue[_Chunk | None] = SimpleQueue()
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
         run, given = copy_context().run, (_serve, generator, self._wanted)
@@ -292,35 +279,22 @@ class _Thread:
         with _naming_no_thread():
             thread.start()
 
-    def ask(self) -> _Batch:
-        """Ask for the next chunks; none if the generator has ended."""
-        batch: _Batch = Future()
-        self._wanted.put(batch)
-        return batch
+    def ask(self) -> _Chunk:
+        """Ask for the next chunk; an empty one is the end."""
+        chunk: _Chunk = Future()
+        self._wanted.put(chunk)
+        return chunk
 
 
-def _serve(generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
+def _serve(generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Chunk | None]") -> None:
+    chunks = filter(None, generator)
     try:
-        while batch := wanted.get():
-            if batch.set_running_or_notify_cancel():
+        while chunk := wanted.get():
+            if chunk.set_running_or_notify_cancel():
                 try:
-                    batch.set_result(_next(generator, wanted))
+                    chunk.set_result(next(chunks, b""))
                 except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-                    batch.set_exception(error)
-            del batch  # its chunks would stay in memory until the next batch
+                    chunk.set_exception(error)
+            del chunk  # its bytes would stay in memory until the next one
     finally:
         generator.close()
-
-
-def _next(
-    generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Batch | None]"
-) -> list[bytes]:
-    # A request that arrives while a batch is read can only be the end of the thread: then the
-    # reading stops.
-    batch, size = list[bytes](), 0
-    for chunk in generator:
-        batch.append(chunk)
-        size += len(chunk)
-        if size >= _BATCH or not wanted.empty():
-            break
-    return batch

@@ -19,7 +19,7 @@ from gateway_sdk._content.files import CHUNK
 from tests.http.uploads.servers import Unseekable, written
 
 CONTENT: Final = random.Random(1).randbytes(5 * CHUNK + 3)  # noqa: S311 - the same each time
-"""More than one batch of the thread that reads files, and no two pieces alike."""
+"""More than one piece, and no two of them alike."""
 LARGE: Final = CONTENT * 10
 """More than the buffers hold in which files are read."""
 SKIPPED: Final = b"already read"

@@ -19,6 +19,7 @@ from gateway_sdk import (
     UploadFailedError,
 )
 from gateway_sdk._content import files as body_file
+from gateway_sdk._content.files import CHUNK
 from tests.http.uploads.servers import (
     Changing,
     Unseekable,
@@ -33,7 +34,7 @@ from tests.support.raw_server import OK
 from tests.support.secrecy import CANARY, texts_of
 
 CHANGES: dict[str, Callable[[Any], object]] = {"grows": grow, "shrinks": shrink}
-SIZES = {"tiny": 2, "one read": 2**18, "some batches": 5 * 2**20 + 3}
+SIZES = {"tiny": 2, "one read": CHUNK, "some reads": 5 * 2**20 + 3}
 
 
 async def fails(content: Any) -> None:
@@ -61,7 +62,7 @@ async def test_an_open_file_that_changes(
 ) -> None:
     file = Changing(bytes(size), change)
 
-    if size == SIZES["some batches"] or change is grow:
+    if size == SIZES["some reads"] or change is grow:
         await fails(Multipart({}, {"front": file}) if form else file)
 
 

@@ -312,19 +312,19 @@ async def test_a_file_is_read_in_the_context_of_the_caller() -> None:
 
 
 class Pieces:
-    """A hundred pieces, four of which are a batch."""
+    """A hundred pieces."""
 
     def __init__(self) -> None:
         self.taken = 0
-        self.two_batches = threading.Event()
+        self.two = threading.Event()
         self.closed_in: list[str] = []  # the threads
 
     def __call__(self) -> Generator[bytes, None, None]:
         try:
             for _ in range(100):
                 self.taken += 1
-                if self.taken == 8:
-                    self.two_batches.set()
+                if self.taken == 2:
+                    self.two.set()
                 yield bytes(2**16)
         finally:
             self.closed_in.append(threading.current_thread().name)
@@ -343,25 +343,25 @@ async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: in
 
 
 async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:
-    """Without reading ahead the generator rests while a batch is sent, however long that takes."""
+    """Without reading ahead the generator rests while a piece is sent, however long that takes."""
     pieces = Pieces()
     reading = from_thread(pieces, ahead=False)
-    for expected in (4, 4, 4, 4, 8):
+    for expected in (1, 2, 3):
         await anext(reading)
         assert pieces.taken == expected
     await reading.aclose()
     await threads_end()
-    assert pieces.taken == 8
+    assert pieces.taken == 3
 
 
-async def test_no_more_than_a_batch_is_read_ahead() -> None:
+async def test_no_more_than_a_piece_is_read_ahead() -> None:
     pieces = Pieces()
     reading = from_thread(pieces, ahead=True)
     await anext(reading)
-    assert await asyncio.to_thread(pieces.two_batches.wait, 20)
+    assert await asyncio.to_thread(pieces.two.wait, 20)
     await reading.aclose()
     await threads_end()
-    assert pieces.taken == 8
+    assert pieces.taken == 2
 
 
 def test_a_loop_that_is_closed_in_the_middle_leaves_no_thread() -> None:
