@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import ssl
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,6 +22,7 @@ from gateway_sdk import (
     GatewaySession,
     Outcome,
     SessionStateError,
+    models,
 )
 from gateway_sdk._call import shared_state
 from gateway_sdk._transport import public
@@ -174,12 +176,18 @@ async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
 async def test_authorities_are_loaded_once_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, entered: bool
 ) -> None:
-    """Also without `async with`, by the first calls; one that is cancelled has sent nothing."""
+    """Also without `async with`, by the first calls; one that is cancelled has sent nothing.
+
+    The first models are loaded with them.
+    """
+    monkeypatch.setattr(models, "records", records)
+    monkeypatch.delitem(sys.modules, records.__name__)
     threads = list[threading.Thread]()
     load = public._authorities
 
     def noting(*given: Any) -> ssl.SSLContext:
         threads.append(threading.current_thread())
+        assert records.__name__ in sys.modules
         return load(*given)
 
     monkeypatch.setattr(public, "_authorities", noting)
@@ -199,58 +207,11 @@ async def test_authorities_are_loaded_once_beside_the_event_loop(
     assert threads[0] is not threading.main_thread()
 
 
-@pytest.mark.parametrize("entered", [True, False])
-@pytest.mark.parametrize(
-    "call",
-    [
-        *("create_customer", "revise_customer", "exchange_rate_series", "order_history"),
-        "list_countries",
-    ],
-)
-async def test_models_are_built_once_beside_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, call: str, entered: bool
-) -> None:
-    threads = list[threading.Thread]()
-    monkeypatch.delattr(records, "IS_BUILT")
-    monkeypatch.setattr(
-        shared_state, "import_module", lambda _: threads.append(threading.current_thread())
-    )
-    gateway = session("http://127.0.0.1:1", retry=None)
-    if entered:
-        await gateway.__aenter__()
-        assert len(threads) == 1
-    calls = [CALLS[call](gateway) for _ in range(3)]
-    ends = await asyncio.gather(*calls, return_exceptions=True)
-    await gateway.aclose()
-
-    assert {type(end) for end in ends} == {ConnectionFailedError}
-    assert len(threads) == 1
-    assert threads[0] is not threading.main_thread()
-
-
-async def test_models_are_built_in_the_event_loop_if_no_thread_can_be_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def submit(*_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.delattr(records, "IS_BUILT")
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
-    gateway = session("http://127.0.0.1:1", retry=None)
-
-    async with gateway:
-        assert vars(gateway)["_caller"].shared.is_prepared
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_first_call_needs_no_thread_of_the_loop(
-    monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
+async def test_a_first_call_needs_no_thread_of_the_loop() -> None:
     """All of them may wait for it: they are where a service runs what blocks."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
-    monkeypatch.delattr(records, "IS_BUILT")
-    gateway = session(f"{scheme}://127.0.0.1:1", retry=None)
+    gateway = session("https://127.0.0.1:1", retry=None)
 
     def wait_for_call() -> object:
         call = CALLS["order_history"](gateway)

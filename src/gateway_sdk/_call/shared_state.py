@@ -7,11 +7,8 @@ import os
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
-from functools import partial
-from importlib import import_module
 from typing import Any, Final, TypedDict
 
 import httpx
@@ -35,9 +32,6 @@ from gateway_sdk.retry_policy import RetryBudget
 _logger = logging.getLogger("gateway_sdk")
 
 _LOG: Final = LogObserver()
-
-_MODELS: Final = "gateway_sdk.models.records"
-"""Pydantic takes 30 ms for them, if they are the first models of the program."""
 
 
 class _Forks:
@@ -126,7 +120,6 @@ class SharedState:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forks = 0
         self.is_prepared = False  # what is slow is loaded
-        self._models: Any = None  # the thread that loads them
         self._closing: asyncio.Task[None] | None = None
         self.state: SessionState = SessionState.NEW
         self._closers = 0
@@ -156,22 +149,9 @@ class SharedState:
         return self._transport
 
     async def prepare(self) -> None:
-        """Load authorities and models in threads, for all calls that wait; the loop goes on."""
+        """Load what is slow to load, for all calls that wait; the loop goes on."""
         await self.open().prepare()
-        if self.tells_what_was_sent and not hasattr(sys.modules.get(_MODELS), "IS_BUILT"):
-            with suppress(RuntimeError):  # no thread can be started
-                await self._load_models()
-        self._models = None  # ends the thread
         self.is_prepared = True
-
-    async def _load_models(self) -> None:
-        if self._models is None:
-            from gateway_sdk._transport.dial import Shared  # noqa: PLC0415 - as the engine is
-
-            # Not one of the loop's threads: all of them may wait for this very call.
-            thread = ThreadPoolExecutor(1, "gateway_sdk models")
-            self._models = Shared(partial(import_module, _MODELS), thread)
-        await self._models.get()
 
     def _check_open(self) -> None:
         if self.state in (SessionState.CLOSING, SessionState.CLOSED):
