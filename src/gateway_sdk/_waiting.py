@@ -135,7 +135,7 @@ class SingleFlight:
 
     def start(self) -> asyncio.Task[None]:
         if (task := self._running()) is None:
-            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk-token")
+            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk")
             # Its error is retrieved here: perhaps nobody waits for it.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task

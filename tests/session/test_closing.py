@@ -119,6 +119,19 @@ async def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, time
         await gateway.aclose()
 
 
+@pytest.mark.parametrize("after", range(1, 5))
+@in_virtual_time
+async def test_a_closing_goes_on_when_others_cancel_all_tasks(after: int) -> None:
+    """As a signal handler may do; the one that closes the session is spared."""
+    async with call_under_way() as (gateway, transport, call):
+        closer = asyncio.create_task(gateway.aclose())
+        await turns(after)
+        for task in asyncio.all_tasks() - {call, closer, asyncio.current_task()}:
+            task.cancel()
+        await closer
+        assert transport.closed == 1
+
+
 @in_virtual_time
 async def test_a_second_cancellation_ends_the_wait_and_not_the_closing() -> None:
     """A closer that is cancelled twice leaves at once; the transport is closed behind it."""

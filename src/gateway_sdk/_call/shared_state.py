@@ -23,6 +23,7 @@ from gateway_sdk._transport.custom import client_closed
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
+from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -120,7 +121,7 @@ class SharedState:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forks = 0
         self.is_prepared = False  # what is slow is loaded
-        self._closing: asyncio.Task[None] | None = None
+        self._closing = SingleFlight(self._close)
         self.state: SessionState = SessionState.NEW
         self._closers = 0
         self._made_at = f", made at {_place_of_user()}" if sys.flags.dev_mode else ""
@@ -216,16 +217,13 @@ class SharedState:
             self._closers -= 1
 
     async def _wait_closed(self) -> None:
-        """Wait until the session is closed, in a task of its own that no caller cancels."""
-        # The end of `asyncio.run` may cancel this task before its first step; then a second task
-        # does the work.
+        # Code that cancels all tasks, as the end of `asyncio.run` does, may cancel the closing
+        # before its first step; then a second one does the work.
         while self.state is not SessionState.CLOSED:
-            if self._closing is None or self._closing.done():
-                self._closing = asyncio.create_task(self._close())
-                self._closing.add_done_callback(_take_error)
-            await asyncio.wait([self._closing])
-            if not self._closing.cancelled():
-                self._closing.result()
+            try:
+                await self._closing.join()
+            except asyncio.CancelledError as error:
+                raise_if_cancelled(error)
 
     async def _close(self) -> None:
         transport = self._transport or self._engine.transport
@@ -246,12 +244,6 @@ def _running_loop() -> asyncio.AbstractEventLoop:
             "gateway_sdk needs asyncio, and no event loop of asyncio runs here: use asyncio.run, "
             "or anyio.run with the backend 'asyncio' in place of trio"
         ) from None
-
-
-def _take_error(ended: asyncio.Task[Any]) -> None:
-    """Mark an error as seen: asyncio would report it because no task awaits it."""
-    if not ended.cancelled():
-        ended.exception()
 
 
 def _place_of_user() -> str:
