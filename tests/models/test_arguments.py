@@ -92,13 +92,13 @@ def test_strings_are_never_touched(text: str) -> None:
     assert {query.base, query.symbols, query.start_date, query.end_date} == {text}
 
 
-def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
+def test_copy_with_other_values_is_validated() -> None:
     copied = _query().model_copy(update={"symbols": ["USD", "GBP"], "end_date": FIRST})
 
     assert copied.to_wire()["symbols"] == "USD,GBP"
     assert copied.to_wire()["endDate"] == "2026-01-01"
     with pytest.raises(ValidationError, match=r"symbols\n  must hold strings .* not 5"):
-        copied.model_copy(update={"symbols": [5]}).to_wire()
+        copied.model_copy(update={"symbols": [5]})
 
 
 def test_copy_takes_both_names_of_a_field() -> None:

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import InitErrorDetails, PydanticSerializationError
+from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk.models._words import in_plain_words
@@ -69,8 +69,7 @@ class Model(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON object to send: wire names, only fields that were set, clear secrets.
 
-        A model that was made without validation, by `model_construct` or
-        `model_copy(update=...)`, is validated here.
+        A model that was made without validation, by `model_construct`, is validated here.
 
         Raises:
             ValueError: a value does not fit its field.
@@ -152,24 +151,17 @@ class RequestModel(Model):
             raise in_plain_words(error, cls, personal=cls._personal) from None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with other values, by either name of a field; they are validated later.
+        """Return a copy, with other values by either name of a field.
 
         Raises:
-            ValidationError: a name that is no field: pydantic would silently not send its value.
+            ValidationError: a value does not fit its field, or a name is no field.
         """
-        fields, given = type(self).model_fields, update or {}
-        names = {str(field.serialization_alias): name for name, field in fields.items()}
-        by_wire_name = {names[name] for name in given if name in names}
-        wrong: list[InitErrorDetails] = [
-            {"type": "extra_forbidden", "loc": (name,), "input": None}
-            for name in given
-            if name not in names and (name not in fields or name in by_wire_name)
-        ]
-        if wrong:
-            error = ValidationError.from_exception_data(type(self).__name__, wrong)
-            raise in_plain_words(error, type(self), personal=True)
-        values = {names.get(name, name): value for name, value in given.items()}
-        return super().model_copy(update=values, deep=deep)
+        copied = super().model_copy(deep=deep)
+        if not update:
+            return copied
+        fields = type(self).model_fields
+        kept = [it for it in self.model_fields_set if fields[it].serialization_alias not in update]
+        return self.model_validate({**{it: getattr(copied, it) for it in kept}, **update})
 
 
 class ReplyModel(Model):
