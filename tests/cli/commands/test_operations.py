@@ -216,7 +216,7 @@ async def test_status_is_kept_while_standard_input_stalls(
         process = start_gateway(
             "kyc", "webhook", "-", **{**gateway_env, "GATEWAY_BASE_URL": base_url}
         )
-        batch = "x" * 2**18  # which is sent
+        batch = "x" * 2**16  # which is sent
         await asyncio.to_thread(print, batch, end="", file=process.stdin, flush=True)
 
         assert await asyncio.to_thread(process.wait) == 5
