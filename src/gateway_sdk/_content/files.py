@@ -158,17 +158,15 @@ class _Use:
 
 
 _uses: Final[WeakKeyDictionary[Any, _Use]] = WeakKeyDictionary()
-_finding: Final = threading.Lock()
 
 
 @contextmanager
 def _alone(file: OpenFile) -> Generator[_Use]:
     """Keep other calls from an open file, which has one position for all of them."""
-    with _finding:
-        try:
-            use = _uses.setdefault(file, _Use())
-        except TypeError:  # it takes no weak reference
-            use = _Use()
+    try:
+        use = _uses.setdefault(file, _Use())  # as a dictionary's, it needs no lock
+    except TypeError:  # it takes no weak reference
+        use = _Use()
     # An earlier attempt of the same call may still end a read.
     if not use.lock.acquire(timeout=PATIENCE):
         raise UploadFailedError("another call reads this open file: open it once for each call")
@@ -239,22 +237,16 @@ async def in_thread(function: Callable[[T], R], given: T) -> R:
             raise RuntimeError
         return function(given)
 
-    with _naming_no_thread():
+    try:
         looking = asyncio.get_running_loop().run_in_executor(None, look)
+    except RuntimeError:
+        raise UploadFailedError("the content cannot be read: no thread can be started") from None
     try:
         return await asyncio.shield(looking)
     except asyncio.CancelledError:
         left = True
         await _wait(looking)
         raise
-
-
-@contextmanager
-def _naming_no_thread() -> Generator[None]:
-    try:
-        yield
-    except RuntimeError:
-        raise UploadFailedError("the content cannot be read: no thread can be started") from None
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
@@ -275,9 +267,7 @@ class _Thread:
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
         run, given = copy_context().run, (_serve, generator, self._wanted)
-        thread = threading.Thread(target=run, args=given, name="gateway-upload", daemon=True)
-        with _naming_no_thread():
-            thread.start()
+        threading.Thread(target=run, args=given, name="gateway-upload", daemon=True).start()
 
     def ask(self) -> _Chunk:
         """Ask for the next chunk; an empty one is the end."""
