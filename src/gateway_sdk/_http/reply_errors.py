@@ -92,7 +92,7 @@ def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
     doubtful = reply.forwarded and payload is None
     error = kind(
         f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}"
-        f"{_other_status(reply.status, payload)}{_fields_in(payload)}{hint}{problem}{more}",
+        f"{_fields_in(payload)}{hint}{problem}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
@@ -110,12 +110,6 @@ def token_rejected(error: errors.UnauthorizedError) -> errors.TokenRejectedError
     )
     vars(again).update(vars(error))
     return again
-
-
-def _other_status(status: int, payload: "models.ErrorPayload | None") -> str:
-    # Interface: Errors 3. The status of the reply decides.
-    said = payload and payload.status
-    return "" if said in (None, status) else f" (its payload says {said})"
 
 
 # The words of the gateway may hold personal data. The names of the interface's fields do not.
