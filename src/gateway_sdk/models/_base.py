@@ -74,18 +74,12 @@ class Model(BaseModel):
         Raises:
             ValueError: a value does not fit its field.
         """
-        if _is_complete(self):
-            with suppress(PydanticSerializationError):  # its text shows the value
-                return self._dumped()
         given = {name: getattr(self, name) for name in self.model_fields_set}
         validated = type(self).model_validate(given)
-        with suppress(PydanticSerializationError):
-            return validated._dumped()  # noqa: SLF001 - of the same class
+        with suppress(PydanticSerializationError):  # its text shows the value
+            return validated.model_dump(mode="json", **_ON_THE_WIRE)
         msg = f"{type(self).__name__} holds a model that was made without validation"
         raise ValueError(msg)
-
-    def _dumped(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", **_ON_THE_WIRE)
 
     def _wire_json(self) -> bytes | None:
         """Return the JSON of `to_wire` in half the time; None if `to_wire` is needed."""
@@ -96,7 +90,7 @@ class Model(BaseModel):
         try:
             if _is_text(self):  # no context and no warnings are needed, and it takes half as long
                 return write(self, by_alias=True, exclude_unset=True)
-            if not _is_complete(self):
+            if not _required(type(self)) <= self.__dict__.keys():
                 return None
             data = write(self, **_ON_THE_WIRE)
         except PydanticSerializationError:
@@ -106,12 +100,8 @@ class Model(BaseModel):
 
 @lru_cache(maxsize=64)
 def _required(kind: type[Model]) -> frozenset[str]:
+    """Return the fields that a model must have, which `model_construct` does not check."""
     return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
-
-
-def _is_complete(model: Model) -> bool:
-    """Tell whether a model has all required fields, which `model_construct` does not check."""
-    return _required(type(model)) <= model.__dict__.keys()
 
 
 @lru_cache(maxsize=64)
