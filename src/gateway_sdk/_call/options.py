@@ -30,22 +30,20 @@ DEFAULT_TIMEOUT: Final = httpx.Timeout(
 )
 
 
-class CallSettings(TypedDict, total=False):
-    """The settings of calls, without the access token."""
-
-    tenant_id: str | None
-    token_header: str | SecretStr | None
-    timeout: float | httpx.Timeout | None
-    deadline: float | None
-    retry: RetryPolicy | None
-    headers: Mapping[str, str | None] | None
-
-
 class PerCall(TypedDict, total=False):
     """What one call can have in place of the session's: more headers, another deadline."""
 
     headers: Mapping[str, str | None] | None
     deadline: float | None
+
+
+class CallSettings(PerCall, total=False):
+    """The settings of calls, without the access token."""
+
+    tenant_id: str | None
+    token_header: str | SecretStr | None
+    timeout: float | httpx.Timeout | None
+    retry: RetryPolicy | None
 
 
 class ViewSettings(CallSettings, total=False):

@@ -193,9 +193,17 @@ async def prepare_document(
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
-    # A status is no document: a file in the working folder may have its name.
-    if isinstance(content, str) and template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT):
-        await _refuse_path(content)
+    # The gateway would store the path as the document. A status may have the name of a file.
+    names_file = (
+        template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
+        and isinstance(content, str)
+        and await asyncio.to_thread(os.path.isfile, content)
+    )
+    if names_file:
+        raise InvalidArgumentError(
+            "content is a str that names an existing file: give pathlib.Path(...) to send the "
+            "file, or bytes, as from .encode(), to send the text itself"
+        )
     body = await _body_of(content)
     if content_type is not None:
         if isinstance(content, Multipart):
@@ -210,15 +218,6 @@ async def prepare_document(
     small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None
     sent = body if small is None else small
     return PreparedRequest(template, target, sent, body.length, fields)
-
-
-async def _refuse_path(text: str) -> None:
-    """Refuse the path of a file as a str: the gateway would store the path as the document."""
-    if await asyncio.to_thread(os.path.isfile, text):
-        raise InvalidArgumentError(
-            "content is a str that names an existing file: give pathlib.Path(...) to send the "
-            "file, or bytes, as from .encode(), to send the text itself"
-        )
 
 
 async def _body_of(content: Any) -> Body:

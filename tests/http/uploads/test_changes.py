@@ -173,12 +173,15 @@ async def test_content_that_an_earlier_call_has_read_is_refused(make: Callable[[
     assert {upload.body for upload in taker.uploads} == {b"a document"}
 
 
-async def test_one_open_file_in_two_calls_at_a_time_is_whole_in_both() -> None:
+async def test_one_open_file_in_two_calls_at_a_time_is_whole_or_refused() -> None:
+    """The one that looks at it while the other reads finds no beginning."""
     file, content = io.BytesIO(), bytes(range(256)) * 20_000
     file.write(content)
     file.seek(0)
     async with taking() as (url, taker), session(url) as gateway:
         calls = (gateway.aml.update_document(name, file) for name in "ab")
-        await asyncio.gather(*calls)
+        ends = await asyncio.gather(*calls, return_exceptions=True)
 
-    assert [upload.body == content for upload in taker.uploads] == [True, True]
+    refused = [end for end in ends if isinstance(end, InvalidArgumentError)]
+    assert len(taker.uploads) == 2 - len(refused) >= 1
+    assert all(upload.body == content for upload in taker.uploads)
