@@ -185,6 +185,10 @@ def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]
             step = steps.throw
 
 
+def _is_file(text: str) -> bool:
+    return os.path.isfile(os.path.expanduser(text))  # noqa: PTH111, PTH113 - any text, however long
+
+
 async def prepare_document(
     template: RequestTemplate,
     target: bytes,
@@ -197,7 +201,7 @@ async def prepare_document(
     names_file = (
         template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
         and isinstance(content, str)
-        and await asyncio.to_thread(os.path.isfile, content)
+        and await asyncio.to_thread(_is_file, content)
     )
     if names_file:
         raise InvalidArgumentError(

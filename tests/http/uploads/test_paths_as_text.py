@@ -29,10 +29,12 @@ OTHERS: dict[str, Call] = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Provide a folder that is the working one, with files in it."""
+    """Provide a folder that is the working one and the user's home, with files in it."""
     for name in NAMES:
         (tmp_path / name).write_bytes(b"scan")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     return tmp_path
 
 
@@ -59,6 +61,7 @@ WRITINGS: dict[str, Callable[[Path], str]] = {
     "whole": str,
     "name": lambda path: path.name,
     "below": lambda path: f"./{path.name}",
+    "home": lambda path: f"~/{path.name}",
 }
 
 
@@ -86,6 +89,7 @@ async def test_word_that_is_a_file_by_chance_is_a_status(call: Call, folder: Pat
         "",
         ".",
         "/",
+        "~nobody-4711/scan.pdf",
         "missing.pdf",
         "./missing.pdf",
         "https://gateway.test/approved",
