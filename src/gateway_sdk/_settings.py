@@ -59,8 +59,9 @@ def _check_same_gateway(given: Mapping[str, Any]) -> None:
     for name in ("access_token", "token_header", "tenant_id"):
         if name not in given and os.environ.get(ENVIRONMENT[name]):
             raise ConfigurationError(
-                f"{ENVIRONMENT[name]} is for the gateway of GATEWAY_BASE_URL, and base_url= names "
-                f"another one: give {name}= too"
+                "is for another gateway, that of GATEWAY_BASE_URL",
+                setting=ENVIRONMENT[name],
+                hint=f": give {name}= too",
             )
 
 

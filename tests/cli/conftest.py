@@ -25,7 +25,6 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     """Keep the files and the settings of whoever runs the tests out of them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("WIN_PD_OVERRIDE_LOCAL_APPDATA", str(tmp_path / "local"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in os.environ:
         if name.startswith("GATEWAY_"):
             monkeypatch.delenv(name)

@@ -3,6 +3,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from operator import methodcaller
 from pathlib import Path
 
@@ -17,11 +18,7 @@ from gateway_sdk.cli.session import (
     DONE,
     explain,
     find_settings,
-    profiles_path,
     quote,
-    read_profiles,
-    save_profile,
-    write_profiles,
 )
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
@@ -254,7 +251,7 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 def test_settings_that_workers_lack_are_told_in_a_shells_spelling() -> None:
     given = {"base_url": "https://other.test", "auth_url": "", "client_id": "it's me"}
 
-    assert find_settings(given).for_from_env() == [
+    assert find_settings(given).for_a_shell() == [
         "export GATEWAY_BASE_URL=https://other.test",
         """export GATEWAY_CLIENT_ID='it'"'"'s me'""",
     ]
@@ -298,78 +295,23 @@ def test_missing_extra_of_a_store_is_named(
     assert bool(out) == (command == "status")  # which shows the settings before
 
 
-KEPT = pytest.mark.parametrize(
-    ("base_url", "kept"),
+@pytest.mark.parametrize(
+    "name", ["GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER", "GATEWAY_TENANT_ID"]
+)
+@pytest.mark.parametrize(
+    ("base_url", "refused"),
     [
-        ("https://gateway.test/other-path", True),
-        ("https://other.test", False),
-        ("http://gateway.test", False),
-        ("https://gateway.test:8443", False),
+        ("https://gateway.test/other-path", False),
+        ("https://other.test", True),
+        ("http://gateway.test", True),
+        ("https://gateway.test:8443", True),
     ],
 )
-
-
-@KEPT
-@pytest.mark.parametrize("by_profile", [True, False])
-def test_token_of_the_environment_goes_to_no_other_gateway(
-    monkeypatch: pytest.MonkeyPatch, base_url: str, kept: bool, by_profile: bool
+def test_secret_or_tenant_of_the_environment_goes_to_no_other_gateway(
+    monkeypatch: pytest.MonkeyPatch, name: str, base_url: str, refused: bool
 ) -> None:
-    """Token, header and tenant are left out where an option or --profile names another one."""
     monkeypatch.setenv("GATEWAY_BASE_URL", GIVEN[0])
-    for name in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER", "GATEWAY_TENANT_ID"):
-        monkeypatch.setenv(name, "canary")
-    save_profile("named", {"base_url": base_url})
+    monkeypatch.setenv(name, "canary")
 
-    found = find_settings({}, "named") if by_profile else find_settings({"base_url": base_url})
-
-    assert ("canary" in found.values.values()) == kept
-
-
-@KEPT
-@pytest.mark.parametrize("profile", [None, "default"])
-@pytest.mark.parametrize("by_variable", [True, False])
-def test_tenant_of_a_profile_goes_to_no_other_gateway(
-    monkeypatch: pytest.MonkeyPatch,
-    base_url: str,
-    kept: bool,
-    profile: str | None,
-    by_variable: bool,
-) -> None:
-    """Neither to that of an option, nor to that of the environment, if no --profile names it."""
-    save_profile("default", {"base_url": GIVEN[0], "tenant_id": "canary"})
-    if by_variable:
-        monkeypatch.setenv("GATEWAY_BASE_URL", base_url)
-    options = {} if by_variable else {"base_url": base_url}
-
-    values = find_settings(options, profile).values
-
-    chosen = by_variable and profile
-    assert values["base_url"] == (GIVEN[0] if chosen else base_url)
-    assert ("canary" in values.values()) == bool(kept or chosen)
-
-
-@pytest.mark.posix
-def test_profiles_are_private_and_hold_no_token() -> None:
-    held = {"base_url": GIVEN[0], "auth_url": GIVEN[1], "client_id": "kept"}
-    save_profile("default", {**held, "access_token": "canary", "token_store": "redis://:canary@"})
-
-    assert profiles_path().stat().st_mode & 0o777 == 0o600
-    assert "canary" not in profiles_path().read_text(encoding="utf-8")
-    assert read_profiles() == {"default": held}
-
-
-@pytest.mark.posix
-@pytest.mark.parametrize("taken", ["config", "config/gateway-sdk/profiles.json/folder"])
-def test_profiles_that_cannot_be_written_are_told(tmp_path: Path, taken: str) -> None:
-    """A file in the place of the folder for settings, or a folder in theirs, is no traceback."""
-    (tmp_path / taken).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / taken).write_text("")
-
-    with pytest.raises(CommandError, match="cannot write"):
-        write_profiles({})
-
-
-def test_home_that_is_no_folder_has_no_profiles(tmp_path: Path) -> None:
-    (tmp_path / "config").write_text("")
-
-    assert read_profiles() == {}
+    with pytest.raises(CommandError, match=f"^{name} is for another") if refused else nullcontext():
+        assert "canary" in find_settings({"base_url": base_url}).values.values()

@@ -5,7 +5,6 @@
 - `#` are the section, with the reason;
 - `file NAME CONTENT` is a file in the folder of the command;
 - `env NAME=TEXT` is a variable, where an empty one counts as missing;
-- `profiles TEXT` is the file of the profiles;
 - `record TEXT` is the file of the token of a login, broken; the variables of a login are set, too;
 - `token LIFE AGE`, in seconds, is the token of a login, which is stored; LIFE may be `unknown`.
   Then the variables of a login are set, too;
@@ -35,7 +34,6 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.cli.session import profiles_path
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Fault, Sandbox, Visitor
 from tests.cli.logins import Tab, keep, record_path
 from tests.cli.support import Ended
@@ -104,7 +102,7 @@ def _case(name: str, lines: list[str]) -> Case:
                 case.variables[variable] = _bytes(value).decode()
             case "fault":
                 case.faults.append(text)
-            case "token" | "record" | "reply" | "browser" | "profiles" | "<":
+            case "token" | "record" | "reply" | "browser" | "<":
                 case.given[mark] = text
             case "=":
                 case.steps[-1].received = text.split()
@@ -141,9 +139,6 @@ def _give(mark: str, text: str, served: Sandbox, tab: Tab, monkeypatch: pytest.M
         case "reply":
             reply = Response(_bytes(rest), media_type=first)
             served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
-        case "profiles":
-            profiles_path().parent.mkdir(parents=True)
-            profiles_path().write_bytes(_bytes(text))
         case "browser":
             how: Any = dict(word.split("=") for word in text.split())
             tab.visitor = Visitor(**how)

@@ -320,7 +320,7 @@ def test_secret_of_the_environment_goes_to_no_other_gateway(
     }
     lacking: Any = {key: value for key, value in complete.items() if key != name}
 
-    with pytest.raises(ConfigurationError, match=f"another one: give {name}= too") as caught:
+    with pytest.raises(ConfigurationError, match=f": give {name}= too") as caught:
         GatewaySession.from_env(**lacking)
 
     assert CANARY not in str(caught.value)

@@ -19,9 +19,10 @@ from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, say
 
 NOT_TAKEN: Final = {
-    **dict.fromkeys(("demo", "sandbox", "login", "status", "logout", "profiles"), ("sandbox",)),
+    **dict.fromkeys(("demo", "sandbox", "status"), ("sandbox",)),
+    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant", "token_header_file")),
     # A fleet calls the gateway of its job.
-    "fleet": ("sandbox", "base_url", "tenant", "profile"),
+    "fleet": ("sandbox", "base_url", "tenant"),
 }
 """The options for every command that have no effect on one."""
 
@@ -46,7 +47,6 @@ COMMANDS: Final = {
         "status": "Show the settings in force, where each comes from, and how long the access token"
         " is valid.",
         "logout": "Delete the access token that `gateway login` stored.",
-        "profiles": "List the gateways that `gateway login` has remembered.",
     },
 }
 """By section of the help: the first line of each command's docstring, or a group's purpose."""
@@ -160,9 +160,6 @@ def gateway(
             errors="replace",
         ),
     ] = None,
-    profile: Annotated[
-        str | None, option("NAME", "The profile, as `gateway login` remembered it.")
-    ] = None,
     sandbox: Annotated[
         bool, switch("--sandbox", "Use a gateway in memory, with real data, for this command.")
     ] = False,
@@ -182,7 +179,7 @@ def gateway(
     in GATEWAY_ACCESS_TOKEN, or comes from `gateway login`. The options below may also follow a
     command; its own options must follow it.
     """
-    del base_url, tenant, token_header_file, profile, sandbox, verbose, debug, version  # in ctx
+    del base_url, tenant, token_header_file, sandbox, verbose, debug, version  # in ctx
     command = ctx.invoked_subcommand or ""
     for name in NOT_TAKEN.get(command, ()):
         if ctx.params[name]:

@@ -1,31 +1,22 @@
-"""The settings of a command, its session, and what its errors say.
-
-The first source that has a setting is used: an option; the profile that `--profile` names; the
-environment; the profile that GATEWAY_PROFILE names, or else the profile "default".
-"""
+"""The settings of a command, its session, and what its errors say."""
 
 import asyncio
-import json
 import logging
 import os
 import re
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
-from typing import Any, Final, TypeAlias, TypeVar
-
-from platformdirs import user_config_path
+from typing import Any, Final, TypeVar
 
 from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk._url import origin_of_text, parse_base_url
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, TokenStore
-from gateway_sdk.cli.arguments import GIVEN, cannot_write, make_folder, refuse
+from gateway_sdk.cli.arguments import GIVEN, refuse
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
@@ -38,19 +29,21 @@ from gateway_sdk.session import GatewaySession
 OPTIONS: Final = {
     "base_url": "--base-url",
     "tenant_id": "--tenant",
+    "token_header": "--token-header-file",
     "auth_url": "--auth-url",
     "client_id": "--client-id",
 }
-"""The settings that have an option, and that a profile holds."""
+"""The settings that have an option."""
 
-SHOWN: Final = dict(zip(OPTIONS, ("Gateway", "Tenant", "Login at", "Client"), strict=True))
-"""Their names as `gateway status` shows them."""
+SHOWN: Final = {
+    "base_url": "Gateway",
+    "tenant_id": "Tenant",
+    "auth_url": "Login at",
+    "client_id": "Client",
+}
+"""The names of settings as `gateway status` shows them."""
 
 LOGIN: Final = ("base_url", "auth_url", "client_id")
-OF_A_GATEWAY: Final = ("access_token", "token_header", "tenant_id")
-"""Settings for one gateway, which are never sent to another one."""
-
-USUAL_PROFILE: Final = "default"
 
 MISSING: Final = {
     "base_url": "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.",
@@ -59,12 +52,6 @@ MISSING: Final = {
 }
 """What a session needs, with the advice if it is missing."""
 
-WITHHELD: Final = (
-    "GATEWAY_ACCESS_TOKEN is not used: it is for another gateway, the one without this option\n"
-    "Set GATEWAY_BASE_URL to this gateway, and GATEWAY_ACCESS_TOKEN to a token for it; or log in"
-    " there with `gateway login`."
-)
-
 OF_A_LOGIN: Final = {"redirect_uri": "--redirect-uri", "timeout": "--timeout"}
 """Arguments of a login, and the options that they are given by."""
 
@@ -72,8 +59,10 @@ OF_A_LOGIN: Final = {"redirect_uri": "--redirect-uri", "timeout": "--timeout"}
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
     values: Mapping[str, str]
-    sources: Mapping[str, str]
-    profile: str
+    options: Collection[str]  # the names of those that are not of the environment
+
+    def source(self, name: str) -> str:
+        return OPTIONS[name] if name in self.options else ENVIRONMENT.get(name, name)
 
     def store(self) -> TokenStore:
         if missing := [name for name in LOGIN if name not in self.values]:
@@ -96,17 +85,15 @@ class Settings:
                 # An invalid URL may have a password before its last @.
                 if name.endswith("_url") and "@" in text and not origin_of_text(text):
                     text = f"…{text[text.rindex('@') :]}"
-                yield key, f"{printable(text)} ({self.sources[name]})"
+                yield key, f"{printable(text)} ({self.source(name)})"
 
-    def for_from_env(self) -> list[str]:
-        """Write, for a shell, what lets `from_env()` use the login with these settings."""
+    def for_a_shell(self) -> list[str]:
+        """Write what lets programs and later commands use the login with these settings."""
         given = {ENVIRONMENT[name]: self.values[name] for name in LOGIN}
         lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
-        # The token would be used in place of the login's, and the others may be of another gateway.
-        others = [name for name in OF_A_GATEWAY if self.sources.get(name) != ENVIRONMENT[name]]
-        variables = [ENVIRONMENT[name] for name in dict.fromkeys(("access_token", *others))]
         return [
-            *(f"unset {variable}" for variable in variables if os.environ.get(variable)),
+            # It would be used in place of the login's.
+            *(["unset GATEWAY_ACCESS_TOKEN"] if "access_token" in self.values else []),
             *(f"export {name}={shlex.quote(text)}" for name, text in lacking.items()),
         ]
 
@@ -117,9 +104,7 @@ class Settings:
         unneeded = {"access_token": has_login, "tenant_id": not needs_tenant}
         for name, advice in MISSING.items():
             if name not in self.values and not unneeded.get(name):
-                withheld = name == "access_token" and os.environ.get(ENVIRONMENT[name])
-                missing = f"{ENVIRONMENT[name]} is not set\n{advice}"
-                raise CommandError(WITHHELD if withheld else missing)
+                raise CommandError(f"{ENVIRONMENT[name]} is not set\n{advice}")
         return with_access_token(self.values)
 
     @contextmanager
@@ -132,105 +117,31 @@ class Settings:
             if isinstance(error, errors.MissingExtraError):
                 raise
             name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-            source = self.sources.get(name, name)
+            source = self.source(name)
             advice = "`gateway status` shows the settings in force, with their sources."
             if name in OF_A_LOGIN:
                 source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 
-_Found: TypeAlias = dict[str, tuple[str, str]]
-"""Settings by their names, each with its source."""
-
-
-def settings_of(*, new_profile: bool = False, **options: str | None) -> Settings:
+def settings_of(**options: str | None) -> Settings:
     given = {"base_url": GIVEN["base_url"], "tenant_id": GIVEN["tenant"], **options}
     if file := GIVEN["token_header_file"]:
         # What no header can carry, and so no UTF-8 either, is refused when it is used.
         empty = f"{printable(file.name)} is empty"
         given["token_header"] = file.readline().strip() or refuse(empty)
-    return find_settings(given, GIVEN["profile"], new_profile=new_profile)
+    return find_settings(given)
 
 
-def find_settings(
-    options: Mapping[str, str | None], profile: str | None = None, *, new_profile: bool = False
-) -> Settings:
-    """Find the settings; an empty one counts as missing. A new profile need not exist yet."""
-    usual = os.environ.get("GATEWAY_PROFILE") or USUAL_PROFILE
-    must_exist = usual != USUAL_PROFILE and not (new_profile or profile)
-    environment = {name: (text, ENVIRONMENT[name]) for name, text in with_environment({}).items()}
-    without_options = _over(_read_profile(usual, must_exist=must_exist), environment)
-    chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
-    named = {**OPTIONS, "token_header": "--token-header-file"}
-    chosen = _over(chosen, {name: (text, named[name]) for name, text in options.items() if text})
-    found = _over(environment if profile else without_options, chosen, for_gateway=without_options)
-    values = {name: text for name, (text, _) in found.items()}
-    sources = {name: source for name, (_, source) in found.items()}
-    return Settings(values, sources, profile or usual)
-
-
-def _over(below: _Found, above: _Found, *, for_gateway: _Found | None = None) -> _Found:
-    """Lay settings over others; of those for another gateway, the ones below are left out."""
-    usual = below if for_gateway is None else for_gateway
-    if "base_url" in usual and _origin(below | above) != _origin(usual):
-        below = {name: given for name, given in below.items() if name not in OF_A_GATEWAY}
-    return below | above
-
-
-def _origin(found: _Found) -> str:
-    address, _ = found.get("base_url", ("", ""))
-    return origin_of_text(address) or address  # an invalid address is the same as itself only
-
-
-def profiles_path() -> Path:
-    return user_config_path("gateway-sdk") / "profiles.json"
-
-
-def read_profiles() -> dict[str, dict[str, str]]:
-    path = profiles_path()
+def find_settings(options: Mapping[str, str | None]) -> Settings:
+    """Add the settings of the environment; an empty one counts as missing."""
+    given = {name: text for name, text in options.items() if text}
     try:
-        content = json.loads(path.read_bytes())
-        return {
-            name: {key: str(held[key]) for key in OPTIONS if held.get(key)}
-            for name, held in content.items()
-        }
-    except (FileNotFoundError, NotADirectoryError):  # a daemon's home may be /dev/null
-        return {}
-    except (OSError, ValueError, AttributeError):
-        problem = f"cannot read the profiles in {printable(str(path))}"
-        raise CommandError(f"{problem}\nRepair the file, or delete it.") from None
-
-
-def _read_profile(name: str, *, must_exist: bool) -> _Found:
-    profiles = read_profiles()
-    if must_exist and name not in profiles:
-        absent = f"there is no profile {printable(name)!r}"
-        raise CommandError(f"{absent}\n`gateway profiles` lists them.")
-    source = f"profile {printable(name)}"
-    return {key: (text, source) for key, text in profiles.get(name, {}).items()}
-
-
-def save_profile(name: str, values: Mapping[str, str]) -> None:
-    held = {key: values[key] for key in OPTIONS if key in values}
-    write_profiles({**read_profiles(), name: held})
-
-
-def remove_profile(name: str) -> None:
-    _read_profile(name, must_exist=True)
-    write_profiles({key: held for key, held in read_profiles().items() if key != name})
-
-
-def write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
-    path = profiles_path()
-    make_folder(path.parent)
-    try:
-        with TemporaryDirectory(dir=path.parent) as draft:  # gone after a failure too
-            # It is private.
-            with NamedTemporaryFile("w", dir=draft, delete=False, encoding="utf-8") as file:
-                json.dump(profiles, file, indent=2, ensure_ascii=False)
-            Path(file.name).replace(path)
-    except OSError as error:
-        raise cannot_write(path, error) from None
+        return Settings(with_environment(given), given.keys())
+    except errors.ConfigurationError as error:  # it is for another gateway
+        problem = f"{error.setting} {error.problem}"
+        advice = "Unset it, or set both for the gateway of --base-url."
+        raise CommandError(f"{problem}\n{advice}") from error
 
 
 _logger = logging.getLogger("gateway_sdk")

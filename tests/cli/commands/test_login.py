@@ -1,4 +1,4 @@
-"""The commands of access tokens: `gateway login`, `status`, `logout` and `profiles`."""
+"""The commands of access tokens: `gateway login`, `status` and `logout`."""
 
 import re
 import signal
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,10 +17,7 @@ from keyring.backend import KeyringBackend
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli import session
 from gateway_sdk.cli.commands.login import describe_scope
-from gateway_sdk.cli.session import read_profiles
-from gateway_sdk.sandbox import Sandbox
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
@@ -78,71 +76,26 @@ def test_interruption_ends_the_wait_quietly(
 
 
 @pytest.mark.usefixtures("tab")
-@pytest.mark.parametrize("name", ["default", "staging"])
-def test_login_is_remembered(
-    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
+def test_login_tells_a_shell_what_programs_and_commands_lack(
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Later commands need only the profile's name; what sessions need is told, to be copied."""
+    """What is printed is done; then a worker and a command use the login."""
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
     for variable in settings:
         monkeypatch.delenv(variable)
-    chosen = [] if name == "default" else ["--profile", name]
-    options = [
-        *("--base-url", settings["GATEWAY_BASE_URL"], "--auth-url", settings["GATEWAY_AUTH_URL"]),
-        *("--client-id", settings["GATEWAY_CLIENT_ID"], "--tenant", "acme"),
-    ]
+    options = zip(("--base-url", "--auth-url", "--client-id"), settings.values(), strict=True)
 
-    logged_in = call_gateway("login", *options, *chosen)
-    asked = call_gateway("wallet", "orders", "--take", "1", *chosen)
-    status = call_gateway("status", *chosen)
-    out = call_gateway("logout", *chosen)
-
-    assert (logged_in.status, asked.status, status.status, out.status) == (0, 0, 0, 0)
-    assert f"\nProfile    {name}\n" in logged_in.out
-    exports = "".join(f"  export {name}={text}\n" for name, text in settings.items())
-    assert logged_in.out.endswith(f"uses it from now on, with the same settings:\n{exports}")
-    assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
-    assert f"Tenant     acme (profile {name})\n" in status.out
-    assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}
-
-
-@pytest.mark.usefixtures("tab")
-def test_advice_of_a_login_sends_nothing_of_another_gateway(
-    call_gateway: Call,
-    settings: Settings,
-    gateway_sandbox: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The environment is that of an old gateway; what is printed is done, and a worker started."""
-    for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER", "GATEWAY_TENANT_ID"):
-        monkeypatch.setenv(variable, CANARY)
-    monkeypatch.setenv("GATEWAY_BASE_URL", "https://old.test")
-
-    told = call_gateway("login", "--base-url", settings["GATEWAY_BASE_URL"]).out
+    told = call_gateway("login", *chain.from_iterable(options)).out
     for command, variable, text in re.findall(r"\n  (\w+) (\w+)=?(.*)", told):
         monkeypatch.setenv(variable, "" if command == "unset" else text)
     worker = subprocess.run(
-        [sys.executable, "-c", WORKER.replace('tenant_id="acme"', "")],
-        capture_output=True,
-        check=False,
-        text=True,
+        [sys.executable, "-c", WORKER], capture_output=True, check=False, text=True
     )
+    status = call_gateway("status", "--try").status
 
-    assert "uses it once GATEWAY_ACCESS_TOKEN is unset" in told
-    assert (worker.stdout.strip().isdecimal(), worker.stderr) == (True, "")
-    assert CANARY not in str([call.headers for call in gateway_sandbox.received])
-
-
-@pytest.mark.posix
-def test_profiles_that_cannot_be_written_are_told_before_the_login(
-    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Afterwards a token would be kept by a command that failed."""
-    (tmp_path / "config").symlink_to("nowhere")
-    monkeypatch.setattr(session, "profiles_path", lambda: tmp_path / "config" / "profiles.json")
-    ended = call_gateway("login", "--base-url", settings["GATEWAY_BASE_URL"])
-
-    assert ended == (2, "", f"gateway: cannot write {tmp_path / 'config'}: File exists\n")
-    assert kept() is None
+    exports = "".join(f"  export {name}={text}\n" for name, text in settings.items())
+    assert told.endswith(f"in their shell:\n  unset GATEWAY_ACCESS_TOKEN\n{exports}")
+    assert (worker.stdout.strip().isdecimal(), worker.stderr, status) == (True, "", 0)
 
 
 def test_ctrl_c_ends_the_wait_that_keeps_the_port(

@@ -1,4 +1,4 @@
-"""The commands for the access token: `gateway login`, `status`, `logout` and `profiles`."""
+"""The commands for the access token: `gateway login`, `status` and `logout`."""
 
 import asyncio
 import hashlib
@@ -13,10 +13,10 @@ import typer
 from gateway_sdk import auth
 from gateway_sdk.auth import ImplicitFlow, Token
 from gateway_sdk.auth._receiver import KEPT_SECONDS, can_listen, is_a_port_kept, wait_for_kept_ports
-from gateway_sdk.cli import output, session
-from gateway_sdk.cli.arguments import GIVEN, option, switch
-from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.cli.session import OPTIONS, Settings, ask, settings_of
+from gateway_sdk.cli import output
+from gateway_sdk.cli.arguments import option, switch
+from gateway_sdk.cli.process import CommandError, Status, say
+from gateway_sdk.cli.session import Settings, ask, settings_of
 from gateway_sdk.errors import GatewayError, TokenStoreError
 
 app = typer.Typer(rich_markup_mode=None)
@@ -67,20 +67,15 @@ def login(
 ) -> None:
     """Log in with a browser, and store the access token for programs.
 
-    The options are remembered in the profile "default", or in the one that --profile names, so that
-    later commands need no settings. `GatewaySession.from_env()` reads the environment only.
-    GATEWAY_TOKEN_STORE says where the token is stored: file (the default), file:FOLDER, keyring, or
-    the URL of a Redis.
+    Programs and later commands find the token by the gateway, the login address and the client.
+    GATEWAY_TOKEN_STORE says where it is stored: file (the default), file:FOLDER, keyring, or the
+    URL of a Redis.
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
-    settings = settings_of(new_profile=True, auth_url=auth_url, client_id=client_id)
+    settings = settings_of(auth_url=auth_url, client_id=client_id)
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
-    by_option = set(OPTIONS.values()) & set(settings.sources.values())
-    if remembered := bool(GIVEN["profile"] or by_option):
-        # A folder for it is missed before the login.
-        session.write_profiles(session.read_profiles())
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: auth.Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
@@ -91,9 +86,7 @@ def login(
         flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
         with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
             token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
-    if remembered:
-        session.save_profile(settings.profile, values)
-    _report(settings, token, scope, remembered=remembered)
+    _report(settings, token, scope)
 
 
 @contextmanager
@@ -131,18 +124,15 @@ async def _in_time(work: Coroutine[Any, Any, T]) -> T:
         raise TokenStoreError(told) from None
 
 
-def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
-    console, lines = output.make_console(), settings.for_from_env()
+def _report(settings: Settings, token: Token, asked: str) -> None:
+    console, lines = output.make_console(), settings.for_a_shell()
     console.print("Logged in.", style="bold", end="\n\n")
     pairs = [("Gateway", settings.values["base_url"])]
     pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
     pairs += [("Kept in", settings.place())]
-    pairs += [("Profile", settings.profile)] if remembered else []
     output.print_key_values(pairs)
-    shadowed = "unset GATEWAY_ACCESS_TOKEN" in lines
-    when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
-    told = f"\nGatewaySession.from_env() uses it {when}, with the same settings"
-    console.print(told + (":" if lines else "."), style="bold" if shadowed else None)
+    use = "To use it in programs and commands, run in their shell:"
+    console.print("\n" + (use if lines else "Programs and commands use it from now on."))
     for line in lines:
         console.print(f"  {line}", soft_wrap=True)
 
@@ -164,7 +154,7 @@ def status(
     if secret := settings.values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
-        source = settings.sources["access_token"]
+        source = settings.source("access_token")
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
         output.print_key_values([("Token", told)])
     else:
@@ -214,27 +204,3 @@ def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     asyncio.run(_in_time(store.delete()))  # also a damaged record
     gone = "No access token is stored here any more."
     output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")
-
-
-@app.command()
-def profiles(
-    remove: Annotated[str | None, option("NAME", "Delete a profile, but not its token.")] = None,
-) -> None:
-    """List the gateways that `gateway login` has remembered.
-
-    A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
-    """
-    if remove is not None:
-        session.remove_profile(remove)
-        say(f"The profile {printable(remove)} is deleted.")
-        return
-    known = session.read_profiles()
-    if not known:
-        say("There are no profiles: `gateway login --base-url ...` makes one.")
-        return
-    chosen = session.find_settings({}, GIVEN["profile"], new_profile=True).profile
-    rows = [
-        [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
-        for name, held in known.items()
-    ]
-    output.show(output.Table(("profile", "used", *OPTIONS), rows), known, "table")
