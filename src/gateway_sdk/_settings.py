@@ -73,8 +73,10 @@ def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
         return session
     if not {"auth_url", "client_id"} & settings.keys():
         raise ConfigurationError(
-            "GATEWAY_ACCESS_TOKEN is not set, and no access_token= was given; or set "
-            "GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID, and run `gateway login`"
+            "is not set",
+            setting="GATEWAY_ACCESS_TOKEN",
+            hint=", and no access_token= was given; or set GATEWAY_AUTH_URL and "
+            "GATEWAY_CLIENT_ID, and run `gateway login`",
         )
     # Only such a session needs the stores and the login.
     from gateway_sdk.auth import SharedTokenSource  # noqa: PLC0415
@@ -95,4 +97,5 @@ def token_store(settings: Mapping[str, Any]) -> "TokenStore":
 def _require(settings: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if settings.get(name) is None:
-            raise ConfigurationError(f"{ENVIRONMENT[name]} is not set, and no {name}= was given")
+            hint = f", and no {name}= was given"
+            raise ConfigurationError("is not set", setting=ENVIRONMENT[name], hint=hint)

@@ -202,27 +202,37 @@ def test_gateway_is_quoted_without_secrets(
     assert quote(error_of(message)) == quoted
 
 
+BULK = "bulk rates --base EUR --symbols USD --start 2026-10-01 --end 2026-10-30 --split 5d"
+
+
 @pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(
+    ("command", "status"), [("wallet balance", 403), (f"{BULK} --patience 0", 503)]
+)
 def test_gateway_is_quoted_without_what_was_sent_to_it(
     call_gateway: Call,
     served: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     stored: bool,
+    command: str,
+    status: int,
 ) -> None:
-    """A short token of a login or of the environment, and the header out of a file."""
+    """A short token of a login or of the environment, and the header out of a file; at any time."""
     for name, text in zip(VARIABLES[1:], GIVEN[1:], strict=True):
         monkeypatch.setenv(name, text)
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "" if stored else CANARY)
     keep()
     (tmp_path / "header").write_text("shh")
-    reply = JSONResponse({"message": f"shh, {CANARY} is not known"}, 403)
+    reply = JSONResponse({"message": f"shh, {CANARY} is not known"}, status)
     served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
+    out = ["--out", tmp_path / "rates.csv"] if "bulk" in command else []
 
-    ended = call_gateway("wallet", "balance", "--token-header-file", tmp_path / "header")
+    told = call_gateway(*command.split(), *out, "--token-header-file", tmp_path / "header").err
 
-    assert ended.status == 3
-    assert "“…, … is not known”" in ended.err
+    assert "“…, … is not known”" in told
+    assert "shh" not in told
+    assert CANARY not in told
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "revise_customer"])

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar
 
 from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
-from gateway_sdk._url import origin_of_text, parse_base_url
-from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, TokenStore
+from gateway_sdk._url import origin_of_text
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, TokenStore
 from gateway_sdk.cli.arguments import GIVEN, refuse
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
@@ -46,13 +46,18 @@ SHOWN: Final = {
 LOGIN: Final = ("base_url", "auth_url", "client_id")
 
 MISSING: Final = {
-    "base_url": "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.",
-    "access_token": "Set it, or run `gateway login`.",
-    "tenant_id": "Set it to the tenant of the customer, or give --tenant.",
+    "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. --sandbox needs no"
+    " gateway.",
+    "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
+    "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
 }
-"""What a session needs, with the advice if it is missing."""
+"""The advice if one is not set."""
 
-OF_A_LOGIN: Final = {"redirect_uri": "--redirect-uri", "timeout": "--timeout"}
+OF_A_LOGIN: Final = {
+    "redirect_uri": "--redirect-uri",
+    "scope": "--scope",
+    "timeout": "--timeout",
+}
 """Arguments of a login, and the options that they are given by."""
 
 
@@ -97,28 +102,17 @@ class Settings:
             *(f"export {name}={shlex.quote(text)}" for name, text in lacking.items()),
         ]
 
-    def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
-        if address := self.values.get("base_url"):  # before what it needs else
-            parse_base_url(address, allow_insecure_http=False)
-        has_login = "auth_url" in self.values or "client_id" in self.values
-        unneeded = {"access_token": has_login, "tenant_id": not needs_tenant}
-        for name, advice in MISSING.items():
-            if name not in self.values and not unneeded.get(name):
-                raise CommandError(f"{ENVIRONMENT[name]} is not set\n{advice}")
-        return with_access_token(self.values)
-
     @contextmanager
     def in_words(self) -> Generator[None]:
         """Name the variable or the option of a wrong setting in its error, and add advice."""
         try:
             yield
+        except errors.MissingExtraError:
+            raise  # it has a message of its own
         except errors.ConfigurationError as error:
-            # A missing extra has a message of its own.
-            if isinstance(error, errors.MissingExtraError):
-                raise
             name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-            source = self.source(name)
-            advice = "`gateway status` shows the settings in force, with their sources."
+            usual = "`gateway status` shows the settings in force, with their sources."
+            source, advice = self.source(name), MISSING.get(name, usual)
             if name in OF_A_LOGIN:
                 source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
@@ -151,11 +145,19 @@ T = TypeVar("T")
 LONG: Final = 2.0  # seconds: the reason for a longer wait is shown
 
 
+class _StoredToken(SharedTokenSource):
+    def ready(self) -> Token | None:
+        """Note the token, because a gateway may quote it."""
+        if (token := super().ready()) is not None:
+            _SENT.add(token.value.get_secret_value())
+        return token
+
+
 class _Witness(Observer):
     """Keeps what happened to the last call, for Ctrl-C, and reports long waits."""
 
     def __init__(self, *, tells_waits: bool) -> None:
-        self.warning: str | None = None  # what matters before the call is repeated
+        self.warning = ""  # what matters before the call is repeated
         self._tells_waits = tells_waits
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
@@ -171,7 +173,7 @@ class _Witness(Observer):
         elapsed: float,
     ) -> None:
         del error, elapsed  # also after a call that was not cut, Ctrl-C hides what became of it
-        self.warning = warning_of(outcome, call.operation.repeatability)
+        _, self.warning = fate_of(outcome, call.operation.repeatability)
 
 
 def ask(
@@ -192,38 +194,34 @@ def ask(
 
     async def asking() -> T:
         more: Any = {"parse_float": parse_float, "observers": [witness]}
-        made, source = _session(settings, needs_tenant=needs_tenant, **more)
-        async with made as gateway:
-            try:
-                return await work(gateway)
-            finally:
-                if isinstance(source, SharedTokenSource) and (token := source.ready()):
-                    _SENT.add(token.value.get_secret_value())
+        async with _session(settings, needs_tenant=needs_tenant, **more) as gateway:
+            return await work(gateway)
 
     try:
         return asyncio.run(asking())
     except KeyboardInterrupt:
         # With what matters before the call is repeated.
-        raise KeyboardInterrupt(witness.warning or "") from None
+        raise KeyboardInterrupt(witness.warning) from None
 
 
-def _session(
-    settings: Settings | None, *, needs_tenant: bool, **more: Any
-) -> tuple[GatewaySession, object]:
-    """Make a session, with its token; one with a sandbox in this process ignores the settings."""
+def _session(settings: Settings | None, *, needs_tenant: bool, **more: Any) -> GatewaySession:
+    """Make a session; one with a sandbox in this process ignores the settings."""
     if GIVEN["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
         from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
 
         more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
-        made = GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
-        return made, SANDBOX_ACCESS_TOKEN
+        return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
     settings = settings or settings_of()
-    secrets = {settings.values.get(name, "") for name in ("access_token", "token_header")}
-    _SENT.update(secrets - {""})
+    values = settings.values
+    _SENT.update(values[name] for name in ("access_token", "token_header") if name in values)
     with settings.in_words():
-        given = settings.session(needs_tenant=needs_tenant)
-        return GatewaySession(**given, **more), given["access_token"]
+        given = with_access_token(values)
+        if "access_token" not in values:
+            given["access_token"] = _StoredToken(token_store(values))
+        if needs_tenant and "tenant_id" not in values:
+            raise errors.ConfigurationError("is not set", setting="GATEWAY_TENANT_ID")
+        return GatewaySession(**given, **more)
 
 
 ADVICE: Final[dict[type[GatewayError], str]] = {
@@ -271,7 +269,7 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 
 
 def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
-    step = warning_of(error.outcome, error.repeatability) if error.operation else None
+    step = fate_of(error.outcome, error.repeatability)[1] if error.operation else ""
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
     words = f"{printable(error.summary)}{quote(error, personal=personal)}"
     return CommandError(f"{words}\n{step}".rstrip(), status_of(error))
@@ -284,20 +282,18 @@ def status_of(error: GatewayError) -> int:
         return Status.MISUSED
     if error.operation is None or isinstance(error, errors.LoginError):
         return Status.FAILED
-    if error.outcome in (Outcome.NOT_SENT, Outcome.REFUSED):
-        return Status.UNCHANGED if error.outcome is Outcome.NOT_SENT else Status.REFUSED
-    if error.repeatability is Repeatability.READ:
-        return Status.UNCHANGED
-    return Status.UNKNOWN if error.outcome is Outcome.UNKNOWN else Status.APPLIED
+    return fate_of(error.outcome, error.repeatability)[0]
 
 
-def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | None:
-    """Say what matters before a call is repeated; None if nothing does."""
-    if repeatability is Repeatability.READ or outcome in (Outcome.NOT_SENT, Outcome.REFUSED):
-        return None
+def fate_of(outcome: Outcome, repeatability: Repeatability | None) -> tuple[Status, str]:
+    """Return the exit status of a call, and what matters before it is repeated; "" if nothing."""
+    if outcome is Outcome.REFUSED:
+        return Status.REFUSED, ""
+    if outcome is Outcome.NOT_SENT or repeatability is Repeatability.READ:
+        return Status.UNCHANGED, ""
     if outcome is Outcome.APPLIED:
-        return DONE
-    return UNSAFE if repeatability is Repeatability.ONCE else IDEMPOTENT
+        return Status.APPLIED, DONE
+    return Status.UNKNOWN, UNSAFE if repeatability is Repeatability.ONCE else IDEMPOTENT
 
 
 def quote(error: GatewayError, *, personal: bool = False) -> str:
