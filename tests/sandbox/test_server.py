@@ -68,39 +68,19 @@ async def test_taken_port_is_an_error_that_names_it(sandbox: Sandbox) -> None:
                 pass
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_run_ends_at_a_signal(sandbox: Sandbox, number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    addresses: list[str] = []
-
-    def stop(base_url: str) -> None:
-        addresses.append(base_url)
-        signal.raise_signal(number)
-
-    await sandbox.run("127.0.0.1", 0, on_ready=stop)
-
-    assert addresses[0].startswith("http://127.0.0.1:")
-    assert signal.getsignal(number) is before
-
-
-async def test_run_logs_each_request(sandbox: Sandbox) -> None:
+async def test_each_request_is_a_line_of_the_log(sandbox: Sandbox) -> None:
     """A line has method, path as it was sent, status and duration, also if there was no reply."""
     lines: list[str] = []
     sandbox.faults.on("send_webhook", Fault.drop_before_read())
 
-    async def use(base_url: str) -> None:
-        async with httpx.AsyncClient(base_url=base_url, headers=HEADERS) as client:
-            await client.get("/nothing%1b[2J")
-            await client.post("/countrydata/1.0.0/listData")
-            with pytest.raises(httpx.TransportError):
-                await client.post("/kyc/1.0.0/webhook")
-        signal.raise_signal(signal.SIGTERM)
-
-    using: list[asyncio.Task[None]] = []
-    await sandbox.run(
-        "127.0.0.1", 0, lambda url: using.append(asyncio.create_task(use(url))), lines.append
-    )
-    await using[0]
+    async with (
+        sandbox.serve(log=lines.append) as base_url,
+        httpx.AsyncClient(base_url=base_url, headers=HEADERS) as client,
+    ):
+        await client.get("/nothing%1b[2J")
+        await client.post("/countrydata/1.0.0/listData")
+        with pytest.raises(httpx.TransportError):
+            await client.post(WEBHOOK)
 
     assert [re.sub(r"\d+ ms", "N ms", line) for line in lines] == [
         "GET /nothing%1b[2J: 404, N ms",

@@ -1,6 +1,5 @@
 """The sandbox as its users hold it: one gateway, or one server with a sandbox for each test."""
 
-import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, MutableSequence
@@ -172,13 +171,22 @@ class Sandbox:
         """Return a transport that calls the app directly, without a socket."""
         return InProcessTransport(self.app)
 
-    def serve(self, host: str = "127.0.0.1", port: int = 0) -> AbstractAsyncContextManager[str]:
+    def serve(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        log: Callable[[str], object] | None = None,
+    ) -> AbstractAsyncContextManager[str]:
         """Serve on a socket in the running loop and yield the base URL; port 0 takes a free one.
+
+        *log* is called with a line for each request: method, path with the values in it, status and
+        duration.
 
         Raises:
             OSError: if the address cannot be bound, for instance because its port is in use.
         """
-        return _serve(self.app, host, port)
+        return _serve(self.app, host, port, log)
 
     def serve_in_thread(
         self, host: str = "127.0.0.1", port: int = 0
@@ -189,33 +197,14 @@ class Sandbox:
         """
         return _serve_in_thread(self.app, host, port)
 
-    async def run(
-        self,
-        host: str,
-        port: int,
-        on_ready: Callable[[str], object],
-        log: Callable[[str], object] | None = None,
-    ) -> None:
-        """Serve as `serve` does until SIGINT or SIGTERM, and return; for the main thread only.
 
-        *on_ready* is called with the base URL as soon as connections are accepted. *log* is called
-        with a line for each request: method, path with the values in it, status and duration.
-        """
-        from gateway_sdk.sandbox._server import logged, stop_signals  # noqa: PLC0415 - as below
-
-        with stop_signals() as stop:
-            async with _serve(logged(self.app, log) if log else self.app, host, port) as base_url:
-                on_ready(base_url)
-                # Python looks for signals when the loop turns, and a signal may not wake it.
-                while not stop.is_set():  # noqa: ASYNC110
-                    await asyncio.sleep(0.1)
-
-
-def _serve(app: ASGIApp, host: str, port: int) -> AbstractAsyncContextManager[str]:
+def _serve(
+    app: ASGIApp, host: str, port: int, log: Callable[[str], object] | None = None
+) -> AbstractAsyncContextManager[str]:
     # Imported here: a sandbox that is used in process does not load uvicorn.
-    from gateway_sdk.sandbox._server import serve  # noqa: PLC0415
+    from gateway_sdk.sandbox._server import logged, serve  # noqa: PLC0415
 
-    return serve(app, host, port)
+    return serve(logged(app, log) if log else app, host, port)
 
 
 @contextmanager

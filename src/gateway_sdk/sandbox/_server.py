@@ -1,11 +1,10 @@
 """Serving on a socket: the only module that loads uvicorn."""
 
 import asyncio
-import signal
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 
 import uvicorn
 from anyio import CancelScope
@@ -104,23 +103,6 @@ def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
             log(f"{scope['method']} {path}: {status}, {duration:.0f} ms")
 
     return logged_app
-
-
-@contextmanager
-def stop_signals() -> Generator[asyncio.Event]:
-    """Yield an event that SIGINT and SIGTERM set; restore the previous handlers at the end."""
-    stop = asyncio.Event()
-
-    def request_stop(*_: object) -> None:
-        stop.set()
-
-    stopping = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, request_stop) for number in stopping}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _base_url(host: str, port: int) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import signal
 import tempfile
 import time
 from collections import defaultdict
@@ -79,14 +80,23 @@ def sandbox(
             ) from None
     if not is_loopback(host):
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
+    # A container is stopped by SIGTERM, which its first process ignores by default.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        asyncio.run(Sandbox(seed=seed, faults=faults).run(host, port, on_ready=_greet, log=say))
+        asyncio.run(_serve(Sandbox(seed=seed, faults=faults), host, port))
+    except KeyboardInterrupt:
+        # Below the terminal's ^C; nothing if there is no standard output.
+        print("\nStopped.")  # noqa: T201
     except OSError as error:
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
         advice = "Give another --host, or another --port; 0 takes a free one."
         raise CommandError(f"{problem}\n{advice}") from error
-    # Below the terminal's ^C; nothing if there is no standard output.
-    print("\nStopped.")  # noqa: T201
+
+
+async def _serve(sandbox: Sandbox, host: str, port: int) -> None:
+    async with sandbox.serve(host, port, log=say) as base_url:
+        _greet(base_url)
+        await asyncio.Event().wait()  # until Ctrl-C
 
 
 def _greet(base_url: str) -> None:
