@@ -6,7 +6,6 @@ the package, and its functions import what they need: the package takes half a s
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,8 +23,6 @@ MARKERS = {
     'gateway of this test, such as ("create_customer", "drop_after_read", at=1). The operation "*" '
     "means all.",
 }
-# What the extra [sandbox] installs, as modules.
-EXTRA = ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn")
 READ = pytest.StashKey[bool]()  # whether a gateway of the test has read its markers
 STOPPED = pytest.StashKey[bool]()
 # What the marker `gateway` takes: the default, the type, and the type in words. No type checker
@@ -142,8 +139,8 @@ def gateway_env(
 @pytest.fixture(scope="session")
 def gateway_server(request: pytest.FixtureRequest) -> Iterator["SandboxServer"]:
     """Provide one server for the whole run; its method `tenant` adds a tenant for one test."""
-    _require_extra(request)
-    from gateway_sdk.sandbox import SandboxServer  # noqa: PLC0415
+    with _naming(request):
+        from gateway_sdk.sandbox import SandboxServer  # noqa: PLC0415
 
     with SandboxServer.start() as server:
         yield server
@@ -173,7 +170,6 @@ def _is_ours(mark: pytest.Mark) -> bool:
 
 def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faults]":
     """Return what the markers of the test ask for; those of its parameter come last."""
-    _require_extra(request)
     request.node.stash[READ] = True
     own = getattr(getattr(request.node, "callspec", None), "marks", ())  # as they are written
     marks: list[pytest.Mark] = []
@@ -190,11 +186,12 @@ def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faul
 
 @contextmanager
 def _naming(request: pytest.FixtureRequest) -> Generator[None]:
-    """Raise what is wrong with a marker as an error of usage that names the test."""
+    """Raise a wrong marker, or the missing extra, as an error of usage that names the test."""
     try:
         yield
-    except (TypeError, ValueError) as error:
-        raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
+    except (ModuleNotFoundError, TypeError, ValueError) as error:
+        place = request.node.nodeid or request.fixturename
+        raise pytest.UsageError(f"{place}: {error}") from None
 
 
 def _options_of(marks: list[pytest.Mark]) -> dict[str, Any]:
@@ -246,15 +243,6 @@ def _checked(
     yield
     if options["strict"] and not stash[STOPPED] and request.session.testsfailed == failed:
         sandbox.assert_as_expected()
-
-
-def _require_extra(request: pytest.FixtureRequest) -> None:
-    missing = [name for name in EXTRA if find_spec(name) is None]
-    if missing:
-        raise pytest.UsageError(
-            f"{request.node.nodeid or 'gateway_server'}: the fixtures of gateway_sdk need the "
-            f"extra [sandbox], {missing[0]} is missing: pip install 'gateway-sdk[sandbox]'"
-        )
 
 
 async def _wait_no_time(_: float) -> None:
