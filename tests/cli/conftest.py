@@ -10,6 +10,7 @@ import pytest
 
 from gateway_sdk.auth import _receiver
 from gateway_sdk.cli import main
+from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
 from tests.cli.logins import Tab
 from tests.cli.support import Ended, Terminal
@@ -33,9 +34,9 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     # The port of a login that ended is not kept for minutes here.
     monkeypatch.setattr(_receiver, "KEPT_SECONDS", 0.1)
-    monkeypatch.setattr(
-        "gateway_sdk.cli.session._SENT", set()
-    )  # of one process, which has one command
+    # A process has one command.
+    monkeypatch.setattr("gateway_sdk.cli.session._SENT", set())
+    GIVEN.clear()
     # What --verbose changes for the rest of its process.
     names = (
         "gateway_sdk",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.request import HTTPCookieProcessor
 
 from gateway_sdk.auth import Token
-from gateway_sdk.cli.session import find_settings
+from gateway_sdk.cli.session import settings_of_command
 from gateway_sdk.sandbox import Visitor
 
 CANARY: Final = "canary-4711"
@@ -66,13 +66,13 @@ def keep(*, life: float | None = 3600.0, age: float = 0.0, scope: str = "") -> T
     now = time.time()
     ends = None if life is None else now - age + life
     token = Token(CANARY, expires_at=ends, obtained_at=now - age, scope=scope)
-    asyncio.run(find_settings({}).store().save(token))
+    asyncio.run(settings_of_command().store().save(token))
     return token
 
 
 def kept() -> Any:
-    return asyncio.run(find_settings({}).store().load())
+    return asyncio.run(settings_of_command().store().load())
 
 
 def record_path() -> Path:
-    return Path(find_settings({}).place())
+    return Path(settings_of_command().place())

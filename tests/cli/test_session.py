@@ -12,13 +12,14 @@ from starlette.responses import JSONResponse
 
 from gateway_sdk import errors
 from gateway_sdk.areas.kyc import KycArea
+from gateway_sdk.cli import arguments
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.session import (
     ADVICE,
     DONE,
     explain,
-    find_settings,
     quote,
+    settings_of_command,
 )
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
@@ -259,9 +260,9 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 
 @pytest.mark.usefixtures("complete")
 def test_settings_that_workers_lack_are_told_in_a_shells_spelling() -> None:
-    given = {"base_url": "https://other.test", "auth_url": "", "client_id": "it's me"}
+    arguments.GIVEN.update(base_url="https://other.test", auth_url="", client_id="it's me")
 
-    assert find_settings(given).for_a_shell() == [
+    assert settings_of_command().for_a_shell() == [
         "export GATEWAY_BASE_URL=https://other.test",
         """export GATEWAY_CLIENT_ID='it'"'"'s me'""",
     ]
@@ -282,7 +283,7 @@ def test_place_is_told_without_a_password(
 ) -> None:
     monkeypatch.setenv("GATEWAY_TOKEN_STORE", setting)
 
-    settings = find_settings({})
+    settings = settings_of_command()
 
     assert settings.place() == place
     assert "canary" not in repr(settings)
@@ -323,5 +324,7 @@ def test_secret_or_tenant_of_the_environment_goes_to_no_other_gateway(
     monkeypatch.setenv("GATEWAY_BASE_URL", GIVEN[0])
     monkeypatch.setenv(name, "canary")
 
+    arguments.GIVEN["base_url"] = base_url
+
     with pytest.raises(CommandError, match=f"^{name} is for another") if refused else nullcontext():
-        assert "canary" in find_settings({"base_url": base_url}).values.values()
+        assert "canary" in settings_of_command().values.values()

@@ -15,14 +15,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli import commands
-from gateway_sdk.cli.arguments import GIVEN, option, switch
+from gateway_sdk.cli.arguments import GIVEN, option, read_line, switch
 from gateway_sdk.cli.process import CommandError, say
 
 NOT_TAKEN: Final = {
     **dict.fromkeys(("demo", "sandbox", "status"), ("sandbox",)),
-    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant", "token_header_file")),
+    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header")),
     # A fleet calls the gateway of its job.
-    "fleet": ("sandbox", "base_url", "tenant"),
+    "fleet": ("sandbox", "base_url", "tenant_id", "auth_url", "client_id"),
 }
 """The options for every command that have no effect on one."""
 
@@ -150,16 +150,18 @@ def gateway(
     ctx: typer.Context,
     *,
     base_url: Annotated[str | None, option("URL", "The gateway's address.")] = None,
-    tenant: Annotated[str | None, option("ID", "The tenant.")] = None,
-    token_header_file: Annotated[
-        typer.FileText | None,
+    tenant_id: Annotated[str | None, option("ID", "The tenant.", "--tenant")] = None,
+    token_header: Annotated[
+        str | None,
         option(
             "FILE",
             "A file with the header token (GATEWAY_TOKEN_HEADER).",
-            encoding="utf-8",
-            errors="replace",
+            "--token-header-file",
+            parser=read_line,
         ),
     ] = None,
+    auth_url: Annotated[str | None, option("URL", "The login page.")] = None,
+    client_id: Annotated[str | None, option("ID", "The client id of the login.")] = None,
     sandbox: Annotated[
         bool, switch("--sandbox", "Use a gateway in memory, with real data, for this command.")
     ] = False,
@@ -179,13 +181,12 @@ def gateway(
     in GATEWAY_ACCESS_TOKEN, or comes from `gateway login`. The options below may also follow a
     command; its own options must follow it.
     """
-    del base_url, tenant, token_header_file, sandbox, verbose, debug, version  # in ctx
+    del base_url, tenant_id, token_header, auth_url, client_id, sandbox, verbose, debug, version
     command = ctx.invoked_subcommand or ""
-    for name in NOT_TAKEN.get(command, ()):
-        if ctx.params[name]:
+    for shared in app.params:
+        if ctx.params.get(shared.name) and shared.name in NOT_TAKEN.get(command, ()):
             why = ": the gateway is that of the job" if command == "fleet" else ""
-            option = name.replace("_", "-")
-            raise CommandError(f"`gateway {command}` does not take --{option}{why}")
+            raise CommandError(f"`gateway {command}` does not take {shared.opts[0]}{why}")
 
 
 app: Final[Any] = typer.main.get_command(root)

@@ -17,8 +17,8 @@ GIVEN: Final[dict[str, Any]] = {}
 """The options for every command, such as "base_url", as this process has got them."""
 
 
-def option(metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=text, **more)
+def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def switch(name: str, text: str, *more_names: str, **more: Any) -> Any:
@@ -72,6 +72,14 @@ def open_file(word: str) -> IO[bytes]:
     if sys.stdin.isatty():
         say("Reading what you type, until Ctrl-D at the start of a line.")
     return sys.stdin.buffer
+
+
+def read_line(word: str) -> str:
+    """Read a header; what no header can carry, and so no UTF-8 either, is refused at its use."""
+    with open_file(word) as file:
+        return file.readline().decode(errors="replace").strip() or refuse(
+            f"{name_of(word)} is empty"
+        )
 
 
 def read_json(word: str) -> Any:

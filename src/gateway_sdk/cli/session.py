@@ -16,7 +16,7 @@ from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, TokenStore
-from gateway_sdk.cli.arguments import GIVEN, refuse
+from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
@@ -118,18 +118,9 @@ class Settings:
             raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 
-def settings_of(**options: str | None) -> Settings:
-    given = {"base_url": GIVEN["base_url"], "tenant_id": GIVEN["tenant"], **options}
-    if file := GIVEN["token_header_file"]:
-        # What no header can carry, and so no UTF-8 either, is refused when it is used.
-        empty = f"{printable(file.name)} is empty"
-        given["token_header"] = file.readline().strip() or refuse(empty)
-    return find_settings(given)
-
-
-def find_settings(options: Mapping[str, str | None]) -> Settings:
-    """Add the settings of the environment; an empty one counts as missing."""
-    given = {name: text for name, text in options.items() if text}
+def settings_of_command() -> Settings:
+    """Find its options and the environment; an empty setting counts as missing."""
+    given = {name: GIVEN[name] for name in OPTIONS if GIVEN.get(name)}
     try:
         return Settings(with_environment(given), given.keys())
     except errors.ConfigurationError as error:  # it is for another gateway
@@ -182,7 +173,6 @@ def ask(
     needs_tenant: bool = False,
     tells_waits: bool = True,
     parse_float: Callable[[str], Any] = Decimal,
-    settings: Settings | None = None,
 ) -> T:
     witness = _Witness(tells_waits=tells_waits and not GIVEN["verbose"])
     if GIVEN["verbose"]:
@@ -194,7 +184,7 @@ def ask(
 
     async def asking() -> T:
         more: Any = {"parse_float": parse_float, "observers": [witness]}
-        async with _session(settings, needs_tenant=needs_tenant, **more) as gateway:
+        async with _session(needs_tenant=needs_tenant, **more) as gateway:
             return await work(gateway)
 
     try:
@@ -204,7 +194,7 @@ def ask(
         raise KeyboardInterrupt(witness.warning) from None
 
 
-def _session(settings: Settings | None, *, needs_tenant: bool, **more: Any) -> GatewaySession:
+def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
     """Make a session; one with a sandbox in this process ignores the settings."""
     if GIVEN["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
@@ -212,7 +202,7 @@ def _session(settings: Settings | None, *, needs_tenant: bool, **more: Any) -> G
 
         more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
         return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
-    settings = settings or settings_of()
+    settings = settings_of_command()
     values = settings.values
     _SENT.update(values[name] for name in ("access_token", "token_header") if name in values)
     with settings.in_words():

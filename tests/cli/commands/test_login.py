@@ -79,13 +79,15 @@ def test_interruption_ends_the_wait_quietly(
 def test_login_tells_a_shell_what_programs_and_commands_lack(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is printed is done; then a worker and a command use the login."""
+    """What is printed is done; then a worker and a command use the login, as with the options."""
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
     for variable in settings:
         monkeypatch.delenv(variable)
-    options = zip(("--base-url", "--auth-url", "--client-id"), settings.values(), strict=True)
+    pairs = zip(("--base-url", "--auth-url", "--client-id"), settings.values(), strict=True)
+    options = [*chain.from_iterable(pairs)]
 
-    told = call_gateway("login", *chain.from_iterable(options)).out
+    told = call_gateway("login", *options).out
+    asked = call_gateway("countries", "austria", *options, GATEWAY_ACCESS_TOKEN="")
     for command, variable, text in re.findall(r"\n  (\w+) (\w+)=?(.*)", told):
         monkeypatch.setenv(variable, "" if command == "unset" else text)
     worker = subprocess.run(
@@ -95,7 +97,8 @@ def test_login_tells_a_shell_what_programs_and_commands_lack(
 
     exports = "".join(f"  export {name}={text}\n" for name, text in settings.items())
     assert told.endswith(f"in their shell:\n  unset GATEWAY_ACCESS_TOKEN\n{exports}")
-    assert (worker.stdout.strip().isdecimal(), worker.stderr, status) == (True, "", 0)
+    assert (worker.stdout.strip().isdecimal(), worker.stderr) == (True, "")
+    assert (asked.status, status) == (0, 0)
 
 
 def test_ctrl_c_ends_the_wait_that_keeps_the_port(

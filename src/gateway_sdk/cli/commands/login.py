@@ -6,7 +6,7 @@ import time
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -16,17 +16,10 @@ from gateway_sdk.auth._receiver import KEPT_SECONDS, can_listen, is_a_port_kept,
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.process import CommandError, Status, say
-from gateway_sdk.cli.session import Settings, ask, settings_of
+from gateway_sdk.cli.session import Settings, ask, settings_of_command
 from gateway_sdk.errors import GatewayError, TokenStoreError
 
 app = typer.Typer(rich_markup_mode=None)
-
-AuthUrl: TypeAlias = Annotated[
-    str | None, option("URL", "The login page, in place of GATEWAY_AUTH_URL.")
-]
-ClientId: TypeAlias = Annotated[
-    str | None, option("ID", "The client id, in place of GATEWAY_CLIENT_ID.")
-]
 
 T = TypeVar("T")
 
@@ -45,8 +38,6 @@ STORE_TIMEOUT: Final = 60.0
 @app.command()
 def login(
     *,
-    auth_url: AuthUrl = None,
-    client_id: ClientId = None,
     browser: Annotated[
         str | None,
         option(
@@ -67,13 +58,14 @@ def login(
 ) -> None:
     """Log in with a browser, and store the access token for programs.
 
-    Programs and later commands find the token by the gateway, the login address and the client.
+    It needs --base-url, --auth-url and --client-id, or GATEWAY_BASE_URL, GATEWAY_AUTH_URL and
+    GATEWAY_CLIENT_ID; by the same three, programs and later commands find the token.
     GATEWAY_TOKEN_STORE says where it is stored: file (the default), file:FOLDER, keyring, or the
     URL of a Redis.
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
-    settings = settings_of(auth_url=auth_url, client_id=client_id)
+    settings = settings_of_command()
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
@@ -140,8 +132,6 @@ def _report(settings: Settings, token: Token, asked: str) -> None:
 @app.command()
 def status(
     *,
-    auth_url: AuthUrl = None,
-    client_id: ClientId = None,
     try_out: Annotated[bool, switch("--try", "Ask the gateway, too.")] = False,
 ) -> None:
     """Show the settings in force, where each comes from, and how long the access token is valid.
@@ -149,7 +139,7 @@ def status(
     The exit status is 0 if there is an access token that has not expired, else 1. Only --try finds
     out whether the gateway accepts it. The token itself is never shown.
     """
-    settings = settings_of(auth_url=auth_url, client_id=client_id)
+    settings = settings_of_command()
     output.print_key_values(settings.facts())  # also if others are missing
     if secret := settings.values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
@@ -171,7 +161,7 @@ def status(
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
     tried = "no; --try asks the gateway whether it accepts the token"
     if try_out:
-        ask(lambda gateway: gateway.country_data.list_countries(), settings=settings)
+        ask(lambda gateway: gateway.country_data.list_countries())
         tried = "the gateway accepts the token"
     output.print_key_values([("Tried", tried)])
 
@@ -193,12 +183,12 @@ def describe_scope(token: Token, asked: str = "") -> list[output.KeyValue]:
 
 
 @app.command()
-def logout(auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
+def logout() -> None:
     """Delete the access token that `gateway login` stored.
 
     The token stays valid until it expires: the implicit flow has no way to revoke it.
     """
-    settings = settings_of(auth_url=auth_url, client_id=client_id)
+    settings = settings_of_command()
     store = settings.store()
     output.print_key_values([*settings.facts(), ("Kept in", settings.place())])
     asyncio.run(_in_time(store.delete()))  # also a damaged record
