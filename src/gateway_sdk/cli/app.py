@@ -19,10 +19,12 @@ from gateway_sdk.cli.arguments import GIVEN, option, read_line, switch
 from gateway_sdk.cli.process import CommandError, say
 
 NOT_TAKEN: Final = {
-    **dict.fromkeys(("demo", "sandbox", "status"), ("sandbox",)),
+    **dict.fromkeys(
+        ("demo", "sandbox", "fleet"),  # they call a gateway of their own
+        ("sandbox", "base_url", "tenant_id", "token_header", "auth_url", "client_id"),
+    ),
     **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header")),
-    # A fleet calls the gateway of its job.
-    "fleet": ("sandbox", "base_url", "tenant_id", "auth_url", "client_id"),
+    "status": ("sandbox",),
 }
 """The options for every command that have no effect on one."""
 
