@@ -32,6 +32,9 @@ OPTIONS: Final = {
     "token_header": "--token-header-file",
     "auth_url": "--auth-url",
     "client_id": "--client-id",
+    "redirect_uri": "--redirect-uri",
+    "scope": "--scope",
+    "timeout": "--timeout",
 }
 """The settings that have an option."""
 
@@ -45,20 +48,14 @@ SHOWN: Final = {
 
 LOGIN: Final = ("base_url", "auth_url", "client_id")
 
-MISSING: Final = {
+STEPS: Final = {
     "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. --sandbox needs no"
     " gateway.",
     "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
     "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
+    **dict.fromkeys(("redirect_uri", "scope", "timeout"), "--help shows what the command takes."),
 }
-"""The advice if one is not set."""
-
-OF_A_LOGIN: Final = {
-    "redirect_uri": "--redirect-uri",
-    "scope": "--scope",
-    "timeout": "--timeout",
-}
-"""Arguments of a login, and the options that they are given by."""
+"""The advice if one is not set, or is wrong."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,7 +64,8 @@ class Settings:
     options: Collection[str]  # the names of those that are not of the environment
 
     def source(self, name: str) -> str:
-        return OPTIONS[name] if name in self.options else ENVIRONMENT.get(name, name)
+        of_environment = name in ENVIRONMENT and name not in self.options
+        return ENVIRONMENT[name] if of_environment else OPTIONS.get(name, name)
 
     def store(self) -> TokenStore:
         if missing := [name for name in LOGIN if name not in self.values]:
@@ -112,10 +110,8 @@ class Settings:
         except errors.ConfigurationError as error:
             name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
             usual = "`gateway status` shows the settings in force, with their sources."
-            source, advice = self.source(name), MISSING.get(name, usual)
-            if name in OF_A_LOGIN:
-                source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
-            raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
+            problem = f"{self.source(name)} {error.problem}".lstrip()
+            raise CommandError(f"{problem}\n{STEPS.get(name, usual)}") from error
 
 
 def settings_of_command() -> Settings:
