@@ -1,6 +1,7 @@
 import re
 import signal
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -55,8 +56,14 @@ def settings_of(said: list[str]) -> dict[str, str]:
 
 @pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) -> None:
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_signal_stops_the_sandbox(
+    start_gateway: Start, number: signal.Signals, handler: Any
+) -> None:
+    """Also one that a script has started with "&": a shell lets it ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, handler)
     process = start_gateway("sandbox", "--port", "0")
+    signal.signal(signal.SIGINT, before)
     wait_until_ready(process)
 
     process.send_signal(number)

@@ -80,7 +80,8 @@ def sandbox(
             ) from None
     if not is_loopback(host):
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
-    # A container is stopped by SIGTERM, which its first process ignores by default.
+    # What a script starts with "&" ignores Ctrl-C, and the first process of a container SIGTERM.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         asyncio.run(_serve(Sandbox(seed=seed, faults=faults), host, port))
