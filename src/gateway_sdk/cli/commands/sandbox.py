@@ -82,7 +82,7 @@ def sandbox(
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
     # What a script starts with "&" ignores Ctrl-C, and the first process of a container SIGTERM.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         asyncio.run(_serve(Sandbox(seed=seed, faults=faults), host, port))
     except KeyboardInterrupt:
@@ -92,6 +92,10 @@ def sandbox(
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
         advice = "Give another --host, or another --port; 0 takes a free one."
         raise CommandError(f"{problem}\n{advice}") from error
+
+
+def _interrupt(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
 
 
 async def _serve(sandbox: Sandbox, host: str, port: int) -> None:
