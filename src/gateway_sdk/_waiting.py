@@ -5,7 +5,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from copy import copy
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -153,9 +154,9 @@ class SingleFlight:
         return task
 
 
-async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
-    """Return the result of a function that may block, perhaps for ever."""
-    # A process waits at its end for threads of the default executor, and not for this one.
+def in_thread(name: str, work: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
+    """Start a function that may block, in a thread of its own; the loop's may all be taken."""
+    # A process waits at its end for other threads, and not for a daemon.
     result = Future[T]()
     result.set_running_or_notify_cancel()  # from here on it cannot be cancelled
 
@@ -165,5 +166,41 @@ async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001 - who waits for the result raises it
             result.set_exception(error)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return await asyncio.wrap_future(result)
+    threading.Thread(target=run, name=name, daemon=daemon).start()
+    return asyncio.wrap_future(result)
+
+
+async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
+    """Return the result of a function that may block, perhaps for ever."""
+    return await in_thread(name, work, daemon=True)
+
+
+class Shared(Generic[T]):
+    """What a blocking function returns; one thread calls it for all that wait."""
+
+    def __init__(self, start: Callable[[], asyncio.Future[T]], kept: float | None = None) -> None:
+        self._start = start
+        self._kept = kept  # seconds; None for always
+        self._answer: asyncio.Future[T] | None = None
+
+    async def get(self) -> T:
+        if self._answer is None:
+            self._answer = self._start()
+            self._answer.add_done_callback(self._keep)
+        answer = self._answer
+        await asyncio.wait([answer])  # it goes on if this caller is cancelled
+        error = answer.exception()
+        if error is not None:
+            raise copy(error) from error.__cause__  # its own, because other callers get it too
+        return answer.result()
+
+    def _keep(self, answer: asyncio.Future[T]) -> None:
+        if answer.exception() is not None:
+            self.drop(answer)
+        elif self._kept is not None:
+            asyncio.get_running_loop().call_later(self._kept, self.drop, answer)
+
+    def drop(self, answer: asyncio.Future[T] | None = None) -> None:
+        """Ask again next time, unless there is another answer by now."""
+        if answer in (None, self._answer):
+            self._answer = None

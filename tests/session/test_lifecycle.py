@@ -176,18 +176,12 @@ async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
 async def test_authorities_are_loaded_once_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, entered: bool
 ) -> None:
-    """Also without `async with`, by the first calls; one that is cancelled has sent nothing.
-
-    The first models are loaded with them.
-    """
-    monkeypatch.setattr(models, "records", records)
-    monkeypatch.delitem(sys.modules, records.__name__)
+    """Also without `async with`, by the first calls; one that is cancelled has sent nothing."""
     threads = list[threading.Thread]()
     load = public._authorities
 
     def noting(*given: Any) -> ssl.SSLContext:
         threads.append(threading.current_thread())
-        assert records.__name__ in sys.modules
         return load(*given)
 
     monkeypatch.setattr(public, "_authorities", noting)
@@ -207,11 +201,32 @@ async def test_authorities_are_loaded_once_beside_the_event_loop(
     assert threads[0] is not threading.main_thread()
 
 
-async def test_a_first_call_needs_no_thread_of_the_loop() -> None:
+@pytest.mark.parametrize("can_start", [True, False])
+async def test_models_are_loaded_once_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, can_start: bool
+) -> None:
+    """If no thread can be started, the first reply loads them."""
+    threads = list[threading.Thread]()
+    monkeypatch.setattr(
+        shared_state, "import_module", lambda _: threads.append(threading.current_thread())
+    )
+    if not can_start:
+        monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("no thread")))
+    gateway = session("http://127.0.0.1:1", retry=None)
+    calls = [CALLS["list_countries"](gateway) for _ in range(3)]
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    await gateway.aclose()
+
+    assert {type(end) for end in ends} == {ConnectionFailedError}
+    assert [thread is threading.main_thread() for thread in threads] == [False] * can_start
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_first_call_needs_no_thread_of_the_loop(scheme: str) -> None:
     """All of them may wait for it: they are where a service runs what blocks."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
-    gateway = session("https://127.0.0.1:1", retry=None)
+    gateway = session(f"{scheme}://127.0.0.1:1", retry=None)
 
     def wait_for_call() -> object:
         call = CALLS["order_history"](gateway)

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import itertools
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
@@ -190,7 +192,6 @@ async def test_callers_that_come_together_look_up_once(server: Server) -> None:
     assert callers[0].cancelled()
     assert await dialler.addresses() == done[0]
     assert server.asked == 1
-    dialler.close()
 
 
 async def test_an_answer_is_kept_for_a_moment(
@@ -219,7 +220,6 @@ async def test_an_answer_is_kept_for_a_moment(
     later[1][1](*later[1][2:])
     await dialler.addresses()
     assert server.asked == 3
-    dialler.close()
 
 
 async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> None:
@@ -233,7 +233,6 @@ async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> No
     assert len({id(error) for error in (*found, server.error)}) == 3
     server.error = None
     assert await dialler.addresses()
-    dialler.close()
 
 
 async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
@@ -245,6 +244,37 @@ async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
     asking.cancel()
     assert await asyncio.to_thread(threading.current_thread)
     new = [thread.name for thread in threading.enumerate() if thread not in before]
-    assert new.count("gateway_sdk look-up_0") == 1
+    assert new.count("gateway_sdk look-up") == 1
     server.answers.set()
-    dialler.close()
+    while any(thread.name == "gateway_sdk look-up" for thread in threading.enumerate()):
+        await turns(1)
+
+
+SILENT: Final = """
+import asyncio, socket, threading
+from gateway_sdk import GatewaySession
+
+look_up, asked = socket.getaddrinfo, threading.Event()
+
+def ask(*given, **options):
+    if options.get("flags"):
+        return look_up(*given, **options)
+    asked.set()
+    threading.Event().wait()
+
+async def main():
+    async with GatewaySession("https://gateway.test", access_token="t", trust_env=False) as gateway:
+        call = asyncio.create_task(gateway.country_data.list_countries())
+        while not asked.is_set():
+            await asyncio.sleep(0)
+        call.cancel()
+        await asyncio.wait([call])
+
+socket.getaddrinfo = ask
+asyncio.run(main())
+"""
+
+
+def test_a_process_does_not_wait_for_a_look_up() -> None:
+    """Where no server of names answers, that takes some ten seconds, or for ever."""
+    subprocess.run([sys.executable, "-c", SILENT], check=True, timeout=60)

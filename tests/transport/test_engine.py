@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import socket
 import threading
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -85,26 +84,6 @@ async def test_closing_cuts_what_is_open() -> None:
         assert IDLE in repr(engine)
         with pytest.raises(httpx.StreamClosed):
             await body_of(response)
-
-
-async def test_closing_ends_the_thread_of_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that opens many sessions keeps no threads."""
-
-    def unknown(*_: object, **__: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    before, engine = set(threading.enumerate()), Engine("http://gateway.test")
-    with pytest.raises(httpx.ConnectError):
-        await engine.send()
-    looking_up = [
-        thread for thread in set(threading.enumerate()) - before if "look-up" in thread.name
-    ]
-    await engine.aclose()
-    for thread in looking_up:
-        thread.join(20)
-
-    assert [thread.is_alive() for thread in looking_up] == [False]
 
 
 async def test_a_time_out_of_the_system_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:

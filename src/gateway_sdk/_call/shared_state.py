@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
+from functools import partial
+from importlib import import_module
 from typing import Any, Final, TypedDict
 
 import httpx
@@ -23,7 +25,7 @@ from gateway_sdk._transport.custom import client_closed
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
-from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
+from gateway_sdk._waiting import Shared, SingleFlight, in_thread, raise_if_cancelled
 from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -121,6 +123,8 @@ class SharedState:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forks = 0
         self.is_prepared = False  # what is slow is loaded
+        load = partial(import_module, "gateway_sdk.models.records")
+        self._models = Shared(partial(in_thread, "gateway_sdk models", load, daemon=False))
         self._closing = SingleFlight(self._close)
         self.state: SessionState = SessionState.NEW
         self._closers = 0
@@ -152,6 +156,9 @@ class SharedState:
     async def prepare(self) -> None:
         """Load what is slow to load, for all calls that wait; the loop goes on."""
         await self.open().prepare()
+        if self.tells_what_was_sent:  # pydantic takes 30 ms for the first models of a program
+            with suppress(RuntimeError):  # no thread can be started
+                await self._models.get()
         self.is_prepared = True
 
     def _check_open(self) -> None:

@@ -5,10 +5,9 @@ import math
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from copy import copy
+from functools import partial
 from itertools import chain, zip_longest
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import httpx
 
@@ -17,7 +16,7 @@ from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.proxy import forwards, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._url import host_and_port
-from gateway_sdk._waiting import OwnCancellation
+from gateway_sdk._waiting import OwnCancellation, Shared, in_thread
 
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""
@@ -29,43 +28,6 @@ DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
-
-T = TypeVar("T")
-
-
-class Shared(Generic[T]):
-    """What a blocking function returns; one thread calls it for all that wait."""
-
-    def __init__(
-        self, function: Callable[[], T], executor: Executor, kept: float | None = None
-    ) -> None:
-        self._function = function
-        self._executor = executor
-        self._kept = kept  # seconds
-        self._answer: asyncio.Future[T] | None = None
-
-    async def get(self) -> T:
-        if self._answer is None:
-            loop = asyncio.get_running_loop()
-            self._answer = loop.run_in_executor(self._executor, self._function)
-            self._answer.add_done_callback(self._keep)
-        answer = self._answer
-        await asyncio.wait([answer])  # it goes on if this caller is cancelled
-        error = answer.exception()
-        if error is not None:
-            raise copy(error) from error.__cause__  # its own, because other callers get it too
-        return answer.result()
-
-    def _keep(self, answer: asyncio.Future[T]) -> None:
-        if answer.cancelled() or answer.exception() is not None:
-            self.drop(answer)
-        elif self._kept is not None:
-            asyncio.get_running_loop().call_later(self._kept, self.drop, answer)
-
-    def drop(self, answer: asyncio.Future[T] | None = None) -> None:
-        """Ask again next time, unless there is another answer by now."""
-        if answer in (None, self._answer):
-            self._answer = None
 
 
 class Route:
@@ -84,8 +46,8 @@ class Route:
         self._url = url
         self._pool = pool
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
-        # Not one of the loop's threads: all of them may wait for this very call.
-        self._loaded = Shared(self._load_tls, self._dialler.thread)
+        start = partial(in_thread, "gateway_sdk authorities", self._load_tls, daemon=False)
+        self._loaded = Shared[ssl.SSLContext](start)
         self._is_away = False  # no connection could be made last time
         # What becomes of it, its time-out, and the proxy, if it talks to that only.
         self._trial: asyncio.Future[tuple[httpx.HTTPError | None, float, str | None]] | None = None
@@ -168,9 +130,6 @@ class Route:
             raise
         return connection
 
-    def close(self) -> None:
-        self._dialler.close()
-
 
 def _address_of(url: httpx.URL) -> tuple[str, int]:
     return url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
@@ -181,9 +140,9 @@ class Dialler:
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
-        # Not the threads of the event loop, which uploads and journals use too.
-        self.thread = ThreadPoolExecutor(1, "gateway_sdk look-up")
-        self._found = Shared(self._look_up, self.thread, KEPT)
+        # A daemon: where no server of names answers, a process would take 10 s and more to end.
+        start = partial(in_thread, "gateway_sdk look-up", self._look_up, daemon=True)
+        self._found = Shared[Sequence[SocketAddress]](start, KEPT)
 
     async def connect(self) -> Connection:
         """Open a connection; if the caller is cancelled, no socket stays open."""
@@ -216,9 +175,6 @@ class Dialler:
 
     def _look_up(self, flags: int = 0) -> Sequence[SocketAddress]:
         return socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
-
-    def close(self) -> None:
-        self.thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:

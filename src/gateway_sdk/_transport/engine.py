@@ -92,7 +92,6 @@ class Engine:
 
     async def aclose(self) -> None:
         await self._pool.aclose()
-        self._route.close()
         if self._mocked is not None:  # vcrpy records over real connections of its
             await self._mocked.aclose()
 

@@ -142,9 +142,6 @@ def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
     is_secure = proxy is not None and proxy.url.scheme == "https"
 
     def load_tls() -> ssl.SSLContext:
-        # Here because it is in a thread: pydantic takes 30 ms for the first models of a program.
-        import gateway_sdk.models.records  # noqa: F401, PLC0415
-
         if proxy is not None and is_secure:
             proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
         return _ssl_context(config)
