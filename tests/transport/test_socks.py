@@ -12,8 +12,10 @@ from tests.support.proxies import HOST, Gateway, pipe
 from tests.support.raw_server import serving
 
 ANY_IPV4: Final = b"\1" + bytes(4) + b"\0\0"
+LOGIN: Final = b"\5\2"
 DONE: Final = b"\5\0\0" + ANY_IPV4
 REFUSED_LOGIN: Final = "did not accept the user name and the password"
+NO_SOCKS: Final = "does not speak SOCKS5: is the scheme of its address right?"
 
 
 def session(proxy: str, **options: Any) -> GatewaySession:
@@ -25,16 +27,16 @@ class Socks:
     """A proxy that takes every connection to one port of this machine."""
 
     def __init__(
-        self, port: int = 0, *, method: int = 0, verdict: int = 0, answer: bytes = DONE
+        self, port: int = 0, *, hello: bytes = b"\5\0", verdict: int = 0, answer: bytes = DONE
     ) -> None:
         self.target = self.login = b""  # what it was asked for, and told
-        self._port, self._method, self._verdict, self._answer = port, method, verdict, answer
+        self._port, self._hello, self._verdict, self._answer = port, hello, verdict, answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert (await reader.readexactly(2))[0] == 5
         await reader.readexactly(1)
-        writer.write(bytes([5, self._method]))
-        if self._method == 2:
+        writer.write(self._hello)
+        if self._hello == LOGIN:
             self.login = await self._take(reader, 1) + b":" + await self._take(reader, 0)
             writer.write(bytes([1, self._verdict]))
         assert await reader.readexactly(4) == b"\5\1\0\3"
@@ -61,7 +63,7 @@ async def test_a_call_through_a_socks_proxy(
     """The proxy looks the name up; what it is told stays with it."""
     gateway = Gateway()
     async with serving(gateway.handle, authority.server(HOST) if is_secure else None) as port:
-        proxy = Socks(port, method=2 if userinfo else 0)
+        proxy = Socks(port, hello=LOGIN if userinfo else b"\5\0")
         async with (
             serving(proxy.handle) as proxy_port,
             session(
@@ -95,14 +97,16 @@ async def test_the_address_that_a_proxy_names_is_passed_over(bound: bytes) -> No
 @pytest.mark.parametrize(
     ("proxy", "userinfo", "reason"),
     [
-        (Socks(method=255), "", REFUSED_LOGIN),
-        (Socks(method=2, verdict=1), "user:password@", REFUSED_LOGIN),
+        (Socks(hello=b"HTTP/1.1 400 -\r\n\r\n"), "", NO_SOCKS),
+        (Socks(hello=b"\5\xff"), "", "wants a user name and a password"),
+        (Socks(hello=b"\5\xff"), "user:password@", REFUSED_LOGIN),
+        (Socks(hello=LOGIN, verdict=1), "user:password@", REFUSED_LOGIN),
         (Socks(answer=b"\5\4\0" + ANY_IPV4), "", "made no tunnel"),
         (Socks(answer=DONE + b"!"), "", "made no tunnel"),
         (Socks(answer=b"\5\0"), "", "made no tunnel"),
-        (Socks(method=2), f"{'u' * 256}:password@", "made no tunnel"),
+        (Socks(hello=LOGIN), f"{'u' * 256}:password@", "made no tunnel"),
     ],
-    ids=["no method", "no login", "failure", "excess", "hang-up", "too long"],
+    ids=["HTTP", "a login", "no method", "no login", "failure", "excess", "hang-up", "too long"],
 )
 async def test_a_proxy_that_refuses(proxy: Socks, userinfo: str, reason: str) -> None:
     """Nothing was sent, and the reason is said without what the proxy was told."""
@@ -116,4 +120,4 @@ async def test_a_proxy_that_refuses(proxy: Socks, userinfo: str, reason: str) ->
     assert caught.value.outcome is Outcome.NOT_SENT
     assert caught.value.reason == reason
     assert f"the proxy 127.0.0.1:{port}" in str(caught.value)
-    assert (caught.value.advice is Advice.REPEAT) == (reason != REFUSED_LOGIN)
+    assert (caught.value.advice is Advice.REPEAT) == (reason == "made no tunnel")

@@ -141,8 +141,11 @@ class _Socks:
         """Log in, and ask for a connection; the proxy resolves the name."""
         method = _NO_LOGIN if login is None else _LOGIN
         self._connection.write(bytes([5, 1, method]))
-        if await self._read(2) != bytes([5, method]):
-            raise httpx.ProxyError("no login: another one is wanted")
+        version, chosen = await self._read(2)
+        if version != 5:  # noqa: PLR2004 - of SOCKS
+            raise httpx.ProxyError("no SOCKS5")
+        if chosen != method:
+            raise httpx.ProxyError("no login: another one is wanted" if login else "wants a login")
         if login is not None:
             await self._log_in(*login)
         name = host.encode("ascii")
