@@ -2,8 +2,10 @@
 
 import asyncio
 import errno
+import gc
 import os
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
@@ -84,6 +86,22 @@ async def test_closing_cuts_what_is_open() -> None:
         assert IDLE in repr(engine)
         with pytest.raises(httpx.StreamClosed):
             await body_of(response)
+
+
+async def test_a_reply_does_not_wait_for_the_garbage_collection() -> None:
+    """It may be large, and in a program with many objects that is seldom."""
+    server = Server(OK[:-1])
+    async with engine_at(server.handle) as engine:
+        gc.disable()
+        try:
+            response = await engine.send()
+            server.writers[0].write(OK[-1:])
+            await body_of(response)
+            kept = weakref.ref(response.stream)
+            del response
+            assert kept() is None
+        finally:
+            gc.enable()
 
 
 async def test_a_time_out_of_the_system_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,7 @@ class Exchange(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         on_end, self.on_end = self.on_end, None
         if on_end is not None:
+            self.reply.stream = None  # a cycle, which would keep the body for a while
             on_end(self)
 
     @property
