@@ -72,30 +72,16 @@ def is_socks(proxy: httpx.Proxy) -> bool:
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:
     # An entry is a name, which covers its subdomains too, with or without a dot or `*.` before
-    # it; an address; a network (CIDR); or `*`. An entry with a port covers only that port.
-    if entry == "*":
-        return True
-    host, port = _split(entry)
-    if port and port.lstrip("0") != str(port_of(base_url)):
-        return False
+    # it; an address; a network (CIDR); or `*`. A name or address with a port covers only that port.
     try:
-        address = ip_address(base_url.host)
-    except ValueError:
-        name = host.lower().lstrip("*.")
-        spellings = (base_url.host, base_url.raw_host.decode("ascii"))
-        return bool(name) and any(f".{spelling}".endswith(f".{name}") for spelling in spellings)
-    try:
-        return address in ip_network(host, strict=False)
-    except ValueError:  # the entry is a name, and the end of an address is none
-        return False
-
-
-def _split(entry: str) -> tuple[str, str]:
-    """Split an entry into host and port; an IPv6 address with a port is in brackets."""
-    host, _, port = entry.rpartition(":")
-    if not port.isdecimal() or (":" in host and not host.endswith("]")):
-        host, port = entry, ""
-    return host.removeprefix("[").removesuffix("]"), port
+        return ip_address(base_url.host) in ip_network(entry.strip("[]"), strict=False)
+    except ValueError:  # one of them is a name, or has a port
+        pass
+    hosts = (base_url.host, base_url.raw_host.decode("ascii"))
+    places = (*hosts, *(host_and_port(host, port_of(base_url)) for host in hosts))
+    name = entry.lower().removeprefix("*").lstrip(".")
+    covered = bool(name) and any(f".{place}".endswith(f".{name}") for place in places)
+    return covered or entry == "*"
 
 
 async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, port: int) -> None:
