@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain, zip_longest
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
@@ -118,7 +118,7 @@ class Route:
         self._pool.add(connection)
         try:
             if proxy is not None and proxy.url.scheme == "https":
-                context = proxy.ssl_context or httpx.create_ssl_context()
+                context = cast("ssl.SSLContext", proxy.ssl_context)  # loaded by `tls`
                 await connection.start_tls(context, _address_of(proxy.url)[0])
             if proxy is not None and not forwards(proxy, self._url):
                 await open_tunnel(connection, proxy, host, port)

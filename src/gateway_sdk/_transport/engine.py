@@ -12,7 +12,7 @@ from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import is_mocked, send_by_httpx
 from gateway_sdk._transport.dial import Route
 from gateway_sdk._transport.exchange import Exchange
-from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY, Admission, Pool, expiry_of
+from gateway_sdk._transport.pool import Admission, Pool
 from gateway_sdk._transport.proxy import credentials_of, forwards
 from gateway_sdk._transport.transmission import NOT_SENT, Request
 from gateway_sdk.rate_limit import Limiter
@@ -111,8 +111,7 @@ class Engine:
     def _end(self, exchange: Exchange) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
         if exchange.can_be_reused():
-            hint = exchange.reply.index.get(b"keep-alive")
-            self._pool.keep(exchange.connection, expiry_of(hint) if hint else KEEPALIVE_EXPIRY)
+            self._pool.keep(exchange.connection, exchange.reply.index.get(b"keep-alive"))
         else:
             exchange.connection.abort()
         self._admission.leave()

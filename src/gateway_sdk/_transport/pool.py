@@ -21,16 +21,9 @@ from gateway_sdk.rate_limit import Limiter
 KEEPALIVE_EXPIRY: Final = 50.0
 """Seconds that an idle connection is kept: load balancers usually close it after 60."""
 
-
 _TIMEOUT: Final = re.compile(rb"timeout=([0-9]{1,6})", re.IGNORECASE)
 _ON_THE_WAY: Final = 1.0
 """Seconds that a request may take to the server, which may close the connection meanwhile."""
-
-
-def expiry_of(keep_alive: bytes) -> float:
-    """Return the seconds to keep a connection, by the field Keep-Alive of a reply (RFC 2068)."""
-    found = _TIMEOUT.search(keep_alive)
-    return min(KEEPALIVE_EXPIRY, float(found[1]) - _ON_THE_WAY) if found else KEEPALIVE_EXPIRY
 
 
 class Admission:
@@ -106,10 +99,14 @@ class Pool:
             connection.abort()
         return None
 
-    def keep(self, connection: Connection, seconds: float = KEEPALIVE_EXPIRY) -> None:
+    def keep(self, connection: Connection, hint: bytes | None = None) -> None:
         """Keep a connection for another request; data that come meanwhile end it."""
+        # The hint is the field Keep-Alive of the last reply (RFC 2068, 19.7.1.1).
         if not connection.rest():
             return
+        seconds = KEEPALIVE_EXPIRY
+        if hint is not None and (found := _TIMEOUT.search(hint)):
+            seconds = min(seconds, float(found[1]) - _ON_THE_WAY)
         self._idle[connection] = self._clock() + seconds
         if self._timer is None:
             self._wait_and_prune()
