@@ -189,6 +189,7 @@ REASONS: Final[dict[bytes, str]] = {
     OK + b"X: " + b"x" * LONGEST_HEAD: "its reply has a head or a line without end",
     OK + b"X\r\n": "its reply is not HTTP/1.1 (Invalid header token)",
     OK + FOLD + b"X\r\n" + SIZED: "its reply is not HTTP/1.1 (Invalid header token)",
+    CHUNKED + b"x\r\n": "its reply is not HTTP/1.1 (Invalid character in chunk size)",
     b"HTTP/2.0 200 OK\r\n" + SIZED: "its reply is not HTTP/1.1 (another version)",
     b"HTTP/1.1 101 -\r\n\r\n": "it switched to another protocol (101)",
     OK
@@ -270,11 +271,14 @@ def test_where_the_parsers_differ(data: bytes, seen: Seen, other: Seen) -> None:
 @pytest.mark.parametrize(("data", "reason"), REASONS.items(), ids=REASONS.values())
 def test_why_a_reply_cannot_be_read(data: bytes, reason: str) -> None:
     """In words that name the way out where there is one, and hold nothing of the reply."""
-    reader = ReplyReader()
-    reader.receive(data)
-    reader.receive_end(cleanly=True)
+    head, end, body = data.partition(b"\r\n\r\n")
+    for packets in ((data,), (head + end, body)):
+        reader = ReplyReader()
+        for packet in packets:
+            reader.receive(packet)
+        reader.receive_end(cleanly=True)
 
-    assert reader.failure == reason
+        assert reader.failure == reason
 
 
 @pytest.mark.parametrize("text", [b"a \r\n\t b\r\n", b" a b \t \r\n"])

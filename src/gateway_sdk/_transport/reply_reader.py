@@ -91,7 +91,7 @@ class ReplyReader(RawReply):
             begun = self._head + data
             if self.status or self.failure or not _UNUSUAL.match(begun):
                 self.has_excess = True
-                self._fail(_reason(error, begun))
+                self._fail(_reason(error, b"" if self.status else begun))
                 return
             self._head, self.fields = b"", []
             self._reads_by_head = True
@@ -221,10 +221,10 @@ def _usual(head: bytes) -> bytes:
     return head
 
 
-def _reason(error: Exception, data: bytes) -> str:
+def _reason(error: Exception, head: bytes) -> str:
     """Say why bytes cannot be read; the parser's texts hold nothing of the reply."""
-    if _HTTP_2.match(data):
+    if _HTTP_2.match(head):
         return HTTP_2_ONLY
-    if not data.lstrip().startswith(b"HTTP/"):
+    if head and not head.lstrip().startswith(b"HTTP/"):
         return "it sent bytes that are no HTTP"
     return f"its reply is not HTTP/1.1 ({error})"
