@@ -223,31 +223,3 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) 
     assert isinstance(mine, ssl.SSLCertVerificationError)
     assert isinstance(theirs, ssl.SSLError)
     assert "ALERT_UNKNOWN_CA" in theirs.reason
-
-
-async def test_a_server_that_ends_tls_right_after_the_handshake_is_an_error(
-    papers: Papers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No reply can come any more, so nothing may be sent; both arrive in one packet."""
-    monkeypatch.setattr(papers.client, "maximum_version", ssl.TLSVersion.TLSv1_2)
-    loop = asyncio.get_running_loop()
-
-    async def serve(peer: Peer) -> None:
-        peer.layers.append(layer := Layer(papers.server))
-        for _ in range(2):
-            layer.incoming.write(await loop.sock_recv(peer.end, 65536))
-            with suppress(ssl.SSLWantReadError):
-                layer.tls.do_handshake()
-                break
-            await peer.raw(layer.outgoing.read())
-        await peer.raw(peer.goodbye())
-
-    async with connected() as (connection, plain):
-        mine, theirs = await asyncio.gather(
-            connection.start_tls(papers.client, HOST),
-            serve(Peer(plain.end)),
-            return_exceptions=True,
-        )
-
-    assert theirs is None
-    assert isinstance(mine, ConnectionResetError)

@@ -235,21 +235,6 @@ async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> No
     assert await dialler.addresses()
 
 
-async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
-    dialler = Dialler("gateway.test", 1)
-    before = set(threading.enumerate())  # of other tests some end meanwhile
-    asking = asyncio.create_task(dialler.addresses())
-    while not server.asked:
-        await turns(1)
-    asking.cancel()
-    assert await asyncio.to_thread(threading.current_thread)
-    new = [thread.name for thread in threading.enumerate() if thread not in before]
-    assert new.count("gateway_sdk look-up") == 1
-    server.answers.set()
-    while any(thread.name == "gateway_sdk look-up" for thread in threading.enumerate()):
-        await turns(1)
-
-
 SILENT: Final = """
 import asyncio, socket, threading
 from gateway_sdk import GatewaySession

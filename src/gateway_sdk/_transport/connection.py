@@ -138,8 +138,6 @@ class Connection(asyncio.Protocol):
             self._encrypt(layer.pending(), len(self._layers))
         self._layers.append(layer)
         self.data_received(b"")  # decrypts data that came right after the handshake
-        if self.is_ended:
-            raise ConnectionResetError("the server hung up after the TLS handshake")
 
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
