@@ -3,12 +3,12 @@
 import asyncio
 import shutil
 import ssl
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import certifi
 import httpx
@@ -22,11 +22,9 @@ from gateway_sdk import (
     GatewaySession,
     Outcome,
     SessionStateError,
-    models,
 )
 from gateway_sdk._call import shared_state
 from gateway_sdk._transport import public
-from gateway_sdk.models import records
 from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
