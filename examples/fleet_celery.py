@@ -28,7 +28,7 @@ def chunk(task: Any, plan: str, number: int) -> None:
 async def submit() -> None:
     """Plan, and send a message for each chunk in which something is left to do."""
     await rates.init()
-    await rates.plan(PLAN, queries(), chunk=10, queue=False)
+    await rates.plan(PLAN, queries(), chunk=10)
     for number in await rates.chunks(PLAN):
         chunk.delay(PLAN, number)
 

@@ -24,7 +24,7 @@ def step(number: int) -> None:
 async def main(path: str) -> None:
     """Plan, run what is missing, and collect."""
     await rates.init()
-    await rates.plan(PLAN, queries(), chunk=10, queue=False)
+    await rates.plan(PLAN, queries(), chunk=10)
     if numbers := await rates.chunks(PLAN):
         # With a cluster of several machines: Client("tcp://scheduler:8786").
         with (

@@ -39,7 +39,7 @@ def queries() -> Iterator[ExchangeRateSeriesRequest]:
 
 
 async def run_chunk(plan: str, number: int) -> bool:
-    """Run one chunk, with a session of its own: for other queues than the one of the fleet."""
+    """Run one chunk, with a session of its own: for other queues."""
     async with rates.worker() as worker:
         return await worker.run_chunk(plan, number)
 

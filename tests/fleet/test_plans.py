@@ -23,7 +23,6 @@ from gateway_sdk.errors import (
 from gateway_sdk.fleet import Job
 from gateway_sdk.fleet._database import VERSION
 from gateway_sdk.fleet._plans import write_plan_results
-from gateway_sdk.fleet._queue import Queue
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
@@ -35,7 +34,7 @@ from tests.fleet.gateways import (
     rows_of,
     series,
 )
-from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
+from tests.support.postgres_server import NEEDS_POSTGRES
 from tests.support.secrecy import CANARY
 
 pytestmark = NEEDS_POSTGRES
@@ -139,24 +138,6 @@ async def test_a_plan_is_there_or_not(job: Job) -> None:
     status = await job.status("p")
     assert (status.items, status.missing, status.chunks, status.open_chunks) == (10, 10, 3, 3)
     assert not status.is_complete
-
-
-async def test_a_plan_without_its_queue_entries_does_not_exist(
-    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are of one transaction: half of the entries, or none, are no plan."""
-    put = Queue.put
-
-    async def fails(self: Queue, connection: Any, plan: str, numbers: Any) -> None:
-        await put(self, connection, plan, numbers)
-        raise ArithmeticError
-
-    monkeypatch.setattr(Queue, "put", fails)
-    with pytest.raises(ArithmeticError):
-        await job.plan("p", map(series, range(10)), chunk=4)
-    with pytest.raises(InvalidArgumentError, match="there is no plan 'p'"):
-        await job.status("p")
-    assert await rows_of(dsn, "select from procrastinate_jobs") == []
 
 
 async def test_a_plan_is_of_one_version(job: Job, gateway: CountingGateway, dsn: str) -> None:
@@ -271,9 +252,9 @@ async def test_a_plan_is_deleted_with_all_that_is_of_it(job: Job, dsn: str) -> N
         dsn,
         "select (select count(*) from gateway_fleet.plan), (select count(*) from"
         " gateway_fleet.part), (select count(*) from gateway_fleet.chunk), (select count(*) from"
-        " gateway_fleet.result), (select count(*) from procrastinate_jobs)",
+        " gateway_fleet.result)",
     )
-    assert left == [(0, 0, 0, 0, 0)]
+    assert left == [(0, 0, 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -306,10 +287,7 @@ async def test_nothing_of_a_plan_is_changed_while_a_worker_has_it(
         assert await running
 
 
-async def test_the_rows_hold_no_token(
-    gateway: CountingGateway, postgres: PostgresServer, dsn: str
-) -> None:
-    """Neither do the jobs of the queue, which hold a name and a number."""
+async def test_the_rows_hold_no_token(gateway: CountingGateway, dsn: str) -> None:
     settings = gateway.settings(access_token=CANARY)
     job = Job(
         "j", operation="exchange_rate_series", database=dsn, session=settings,
@@ -317,9 +295,6 @@ async def test_the_rows_hold_no_token(
     )  # fmt: skip
     await job.init()
     await job.plan("p", [series(1)])
-    assert await postgres.execute("select args from procrastinate_jobs", dsn=dsn) == [
-        ({"plan": "p", "number": 0},)
-    ]
     await do_all(job, "p")
 
     rows = await rows_of(dsn, "select schema_to_xml('gateway_fleet', false, false, '')::text")

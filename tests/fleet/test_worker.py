@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, LiteralString
+from typing import Any
 from uuid import uuid4
 
 import anyio
@@ -20,7 +20,6 @@ from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
 from gateway_sdk.fleet._database import Database, ReservingLimiter
 from gateway_sdk.fleet._delivery import Delivery, OvertakenError
-from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
 from tests.fleet.gateways import (
@@ -45,9 +44,7 @@ async def states(dsn: str) -> States:
     return dict(await rows_of(dsn, "select n, state from gateway_fleet.result order by n"))
 
 
-async def test_the_queue_delivers_each_chunk_once(
-    job: Job, gateway: CountingGateway, dsn: str
-) -> None:
+async def test_a_worker_takes_each_chunk_once(job: Job, gateway: CountingGateway, dsn: str) -> None:
     """Until the worker is told to stop; a plan that comes meanwhile is done too."""
     last = Holding(gateway, 19)
     last.go_on.set()
@@ -126,7 +123,7 @@ async def test_what_a_dead_worker_had_begun_is_never_sent_again(
 ) -> None:
     await job.plan("p", [customer(0), series(1)])
     async with Database(dsn) as database:
-        dead = await Delivery.claim(database, "either", "p", 0, lease=60, pid=None)
+        dead = await Delivery.claim(database, "either", ("p", 0), lease=60, pid=None)
         assert dead is not None
     await change(
         dsn,
@@ -150,13 +147,17 @@ async def test_what_a_dead_worker_had_begun_is_never_sent_again(
 async def test_a_worker_whose_process_is_gone_is_seen_at_once(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """Long before its lease ends: its connection has left the server."""
+    """Long before its lease ends: its connection has left the server.
+
+    Not if it was none: a pooler makes pids up, and a worker may not know yet of a restart.
+    """
     await job.plan("p", [series(0)])
     async with Database(dsn) as database:
-        for pid in (0, None):
-            claimed = await Delivery.claim(database, "either", "p", 0, lease=60, pid=pid)
-            assert claimed is not None
-        assert await Delivery.claim(database, "either", "p", 0, lease=60, pid=None) is None
+        for left in (False, True):
+            if left:
+                await change(dsn, "update gateway_fleet.chunk set pid = 0")
+            assert await Delivery.claim(database, "either", lease=60, pid=0) is not None
+            assert await Delivery.claim(database, "either", lease=60, pid=0) is None
 
 
 async def overtake(dsn: str) -> None:
@@ -406,17 +407,36 @@ async def test_a_refused_token_that_cannot_be_renewed_ends_the_worker(
 
 
 async def test_a_heart_that_stops_ends_the_worker(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: Job, gateway: CountingGateway, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its chunks would be lost without a word."""
 
     async def fails(_: Any) -> None:
         raise ArithmeticError
 
-    monkeypatch.setattr(Worker, "_beat", fails)
-    async with job.worker() as worker:
+    async with gateways.job(gateway, dsn, lease=0.1).worker() as worker:
+        monkeypatch.setattr(Worker, "_beat", fails)
         with pytest.raises(ArithmeticError):
             await worker.run()
+
+
+class Stop(BaseException): ...
+
+
+async def stops(gateway: Any, item: Any) -> None:
+    raise Stop
+
+
+async def test_what_ends_the_run_ends_the_worker(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Also what is no `Exception`: nobody would do its chunks."""
+    stopping = gateways.job(gateway, dsn, function=stops)
+    await stopping.plan("p", [1])
+    async with stopping.worker() as worker:
+        with pytest.raises(Stop):
+            await worker.run()
+    assert (await job.status("p")).working == 0
 
 
 async def test_tables_that_are_gone_end_the_worker(
@@ -515,8 +535,7 @@ async def test_a_database_that_is_away_is_waited_for(
     with caplog.at_level(logging.WARNING, "gateway_sdk.fleet"):
         async with job.worker() as worker:
             running = await held.start(worker)
-            for pool in (worker._database._pool, worker._database._quick):
-                pool.timeout = 0.2  # seconds of each look
+            worker._database._pool.timeout = 0.2  # seconds of each look
             postgres.kill()
             held.go_on.set()
             for _ in range(2):  # its connection is lost, and there is no other
@@ -554,54 +573,9 @@ async def test_a_cancellation_that_the_pool_drops_is_not_lost(
     assert running.cancelled()
 
 
-@pytest.mark.parametrize(
-    "lost", ["delete from procrastinate_jobs", "update procrastinate_jobs set status = 'doing'"]
-)
-async def test_a_chunk_that_the_queue_has_lost_is_delivered(
-    job: Job, gateway: CountingGateway, dsn: str, lost: LiteralString
-) -> None:
-    """Also one whose job the queue takes for one under way, with nobody at it."""
-    swift = gateways.job(gateway, dsn, lease=0.6)
-    last = Holding(gateway, 1)
-    last.go_on.set()
-    await swift.plan("p", [series(1)])
-    await change(dsn, lost)
-    async with swift.worker() as worker:
-        running = asyncio.create_task(worker.run())
-        await last.wait()
-        worker.stop()
-        await running
-    assert (await job.status("p")).is_complete
-
-
-async def test_a_worker_of_the_queue_that_ends_is_started_again(
-    job: Job, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
-    last, ends = Holding(gateway, 1), [ArithmeticError(), None]
-    last.go_on.set()
-    work = Queue._work
-
-    async def ending(self: Queue, app: Any, chunks: int) -> None:
-        if (error := ends.pop(0)) is not None:
-            raise error
-        await work(self, app, chunks)
-
-    monkeypatch.setattr(Queue, "_work", ending)
-    await job.plan("p", [series(1)])
-    async with job.worker() as worker:
-        running = asyncio.create_task(worker.run())
-        await last.wait()
-        worker.stop()
-        await running
-    assert "the queue's worker ended (ArithmeticError, CancelledError)" in caplog.text
-    assert (await job.status("p")).is_complete
-
-
 async def test_a_restarted_database_ends_no_worker(
     job: Job, gateway: CountingGateway, dsn: str, postgres: PostgresServer
 ) -> None:
-    """The queue's own worker ends then, and is started again."""
     last = Holding(gateway, 1)
     last.go_on.set()
     swift = gateways.job(gateway, dsn, lease=1.2)
@@ -727,7 +701,7 @@ async def test_a_worker_in_a_scope_of_anyio_leaves_nothing(
 async def test_who_was_overtaken_stores_all_ends_that_it_knows(job: Job, dsn: str) -> None:
     await job.plan("p", map(customer, range(2)))
     async with Database(dsn) as database:
-        delivery = await Delivery.claim(database, "either", "p", 0, lease=60, pid=None)
+        delivery = await Delivery.claim(database, "either", ("p", 0), lease=60, pid=None)
         assert delivery is not None
         ledger = _WorkerLedger(lambda n: (delivery, n))
         begun = [Entry(key=b"", state=State.BEGUN, once=True, item=str(n)) for n in range(2)]
@@ -748,7 +722,7 @@ async def test_a_worker_behind_a_pooler_counts_as_alive_for_its_lease(
     await job.plan("p", [series(0)])
     async with job.worker() as worker, Database(dsn) as database:
         running = await held.start(worker)
-        assert await Delivery.claim(database, "either", "p", 0, lease=60, pid=None) is None
+        assert await Delivery.claim(database, "either", ("p", 0), lease=60, pid=None) is None
         await worker._beat()
         assert await rows_of(dsn, "select pid from gateway_fleet.chunk") == [(None,)]
         held.go_on.set()

@@ -46,7 +46,6 @@ FOREIGN = {
     "opentelemetry": {"otel"},
     "h11": {"auth"},
     "keyring": {"auth"},
-    "procrastinate": {"fleet"},
     "psycopg": {"fleet"},
     "psycopg_pool": {"fleet"},
     "redis": {"auth"},

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
-from procrastinate.schema import SchemaManager
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from gateway_sdk.errors import ConfigurationError, JournalError
@@ -59,9 +58,11 @@ create table gateway_fleet.worker(
   lease real not null, waits_for text, since timestamptz) with (fillfactor = 50);
 """
 
+# Permits and heartbeats do not wait for the disk: what a crash loses of them costs a moment.
 _RESERVE: Final = """
-insert into gateway_fleet.rate as r values
-  (%(name)s, extract(epoch from clock_timestamp()) + (%(n)s - %(burst)s) / %(rate)s)
+insert into gateway_fleet.rate as r
+select %(name)s, extract(epoch from clock_timestamp()) + (%(n)s - %(burst)s) / %(rate)s
+from set_config('synchronous_commit', 'off', true)
 on conflict (name) do update set used_until = greatest(r.used_until,
   extract(epoch from clock_timestamp()) - %(burst)s / %(rate)s) + %(n)s / %(rate)s
 returning used_until - extract(epoch from clock_timestamp())
@@ -93,28 +94,21 @@ def unusable(error: psycopg.Error) -> JournalError:
 
 
 async def init(address: str) -> bool:
-    """Make the tables, with those of the queue; return False if all are there."""
+    """Make the tables; return False if they are there."""
     async with connected(address, checked=False) as connection, connection.transaction():
         # Two at once: the second one waits, and finds them.
         await connection.execute("select pg_advisory_xact_lock(hashtext('gateway_fleet'))")
-        has_queue = await _has(connection, "procrastinate_jobs")
-        if not has_queue:
-            await connection.execute(SchemaManager.get_schema())
         if await _version_of(connection) is not None:
             await _check_version(connection)
-            return not has_queue
+            return False
         await connection.execute(SCHEMA)
         await connection.execute("insert into gateway_fleet.version values (%s)", [VERSION])
         return True
 
 
-async def _has(connection: Connection, table: str) -> bool:
-    found = await connection.execute("select to_regclass(%s)", [table])
-    return (await found.fetchone() or (None,))[0] is not None
-
-
 async def _version_of(connection: Connection) -> int | None:
-    if not await _has(connection, "gateway_fleet.version"):
+    found = await connection.execute("select to_regclass('gateway_fleet.version')")
+    if await found.fetchone() == (None,):
         return None
     found = await connection.execute("select version from gateway_fleet.version")
     return int((await found.fetchone() or (0,))[0])
@@ -132,13 +126,15 @@ async def _check_version(connection: Connection) -> None:
 
 
 class Database:
-    """Two pools on one database, for a worker: its statements wait while the database is away."""
+    """A pool for a worker: its statements wait while the database is away."""
 
     def __init__(self, address: str) -> None:
         self.address = address  # what libpq takes, or empty for its variables
-        self._pool = _pool(address, 4)
-        # Permits and heartbeats: what a crash loses of them costs a moment, an fsync costs more.
-        self._quick = _pool(address, 2, options="-c synchronous_commit=off")
+        # Without reconnect_timeout, it doubles its waits and sleeps on when the server is back.
+        self._pool = AsyncConnectionPool(
+            address, min_size=1, max_size=6, open=False, timeout=2, reconnect_timeout=0.5,
+            kwargs={"autocommit": True},
+        )  # fmt: skip
         self.is_away = False
 
     def __repr__(self) -> str:
@@ -149,23 +145,19 @@ class Database:
         async with connected(self.address):
             pass
         await self._pool.open()
-        await self._quick.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._pool.close()
-        await self._quick.close()
 
-    async def run(
-        self, sql: LiteralString, args: Mapping[str, Any] | None = None, *, quick: bool = False
-    ) -> list[Any]:
+    async def run(self, sql: LiteralString, args: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the rows; wait while the database is away, then run the statement again."""
         pause = 0.1
         task: Any = asyncio.current_task()
         cancellations = task.cancelling()
         while True:
             try:
-                async with (self._quick if quick else self._pool).connection() as connection:
+                async with self._pool.connection() as connection:
                     cursor = await connection.execute(sql, args)
                     rows = await cursor.fetchall() if cursor.description else []
             except AWAY as error:
@@ -188,16 +180,7 @@ class Database:
     async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
         """Reserve n permits; return the seconds after which they may be used, or less than 0."""
         args = {"name": name, "rate": rate, "burst": burst, "n": float(n)}
-        return float((await self.run(_RESERVE, args, quick=True))[0][0])
-
-
-def _pool(address: str, size: int, **more: str) -> AsyncConnectionPool:
-    # Without reconnect_timeout, the pool doubles its waits and sleeps on when the server is back.
-    kwargs: dict[str, Any] = {"autocommit": True, **more}
-    return AsyncConnectionPool(
-        address, min_size=1, max_size=size, open=False, timeout=2, reconnect_timeout=0.5,
-        kwargs=kwargs,
-    )  # fmt: skip
+        return float((await self.run(_RESERVE, args))[0][0])
 
 
 class ReservingLimiter(Limiter):

@@ -19,23 +19,31 @@ _ROWS: Final = 100
 _SECONDS: Final = 0.2
 """Results are stored when there are so many, or after this time: a kill repeats some reads."""
 
-# A delivery is dead when its lease is over, or, at once, when its worker's own connection has left
-# the server; not when the server was started since, which ends all connections.
+# The table of chunks is the queue. A delivery is dead when its lease is over, or, at once, when its
+# worker's own connection has left the server; not when the server was started since, which ends all
+# connections. What was no connection of the server when it was told, such as one of a pooler or of
+# before a restart, says nothing.
 _CLAIM: Final = """
 with found as (
-  select c.plan, c.number from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
-  where p.name = %(name)s and c.number = %(number)s and c.queue = %(queue)s and open
-    and (lease is null or lease < clock_timestamp()
-      or (pid is not null and renewed > pg_postmaster_start_time()
-      and not exists (select from pg_stat_activity a where a.pid = c.pid)))
-  for update of c skip locked)
-update gateway_fleet.chunk c set owner = %(owner)s, pid = %(pid)s, starts = starts + 1,
+  select plan, number from gateway_fleet.chunk
+  where queue = %(queue)s and open and {}
+    and (lease is null or lease < clock_timestamp() or (renewed > pg_postmaster_start_time()
+      and pid <> all (array(select pid from pg_stat_activity))))
+  order by plan, number limit 1 for update skip locked)
+update gateway_fleet.chunk c set owner = %(owner)s, starts = starts + 1,
+  pid = (select pid from pg_stat_activity where pid = %(pid)s),
   lease = clock_timestamp() + %(lease)s * interval '1 second', renewed = clock_timestamp()
 from found, gateway_fleet.plan, gateway_fleet.part
 where (c.plan, c.number) = (found.plan, found.number) and plan.id = found.plan
   and (part.plan, part.number) = (found.plan, found.number)
-returning plan.id, plan.size, part.items, c.starts, c.suspect, c.suspicion
+returning plan.id, plan.size, c.number, part.items, c.starts, c.suspect, c.suspicion
 """
+
+_CLAIM_NEXT: Final = _CLAIM.format("true")
+
+_CLAIM_ONE: Final = _CLAIM.format(
+    "plan = (select id from gateway_fleet.plan where name = %(name)s) and number = %(number)s"
+)
 
 _IS_OPEN: Final = """
 select c.open from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
@@ -44,7 +52,8 @@ where p.name = %(name)s and c.number = %(number)s
 
 _RENEW: Final = """
 update gateway_fleet.chunk set lease = clock_timestamp() + %(lease)s * interval '1 second',
-  renewed = clock_timestamp(), pid = %(pid)s
+  renewed = clock_timestamp(), pid = (select pid from pg_stat_activity where pid = %(pid)s)
+from set_config('synchronous_commit', 'off', true)
 where open and owner = any(%(owners)s) returning owner
 """
 
@@ -119,8 +128,8 @@ class OvertakenError(JournalError):
 class Delivery:
     """A chunk that this worker owns; its lease has to be renewed."""
 
-    def __init__(self, database: Database, number: int, owner: UUID, row: Sequence[Any]) -> None:
-        plan, size, self._items, self.starts, self.suspect, self.suspicion = row
+    def __init__(self, database: Database, owner: UUID, row: Sequence[Any]) -> None:
+        plan, size, number, self._items, self.starts, self.suspect, self.suspicion = row
         self.owner = owner
         self.is_lost = False
         self._database = database
@@ -134,14 +143,17 @@ class Delivery:
 
     @classmethod
     async def claim(
-        cls, database: Database, queue: str, plan: str, number: int, *, lease: float,
-        pid: int | None,
+        cls, database: Database, queue: str, chunk: tuple[str, int] | None = None, *,
+        lease: float, pid: int | None,
     ) -> Self | None:  # fmt: skip
-        """Take a chunk; None if it is done, another delivery has it, or there is none."""
+        """Take a chunk, or the next one; None if it is done, another has it, or there is none."""
         owner = uuid4()
-        args = {"queue": queue, "name": plan, "number": number, "owner": owner, "lease": lease}
-        rows = await database.run(_CLAIM, {**args, "pid": pid})
-        return cls(database, number, owner, rows[0]) if rows else None
+        args = {"queue": queue, "owner": owner, "lease": lease, "pid": pid}
+        if chunk is None:
+            rows = await database.run(_CLAIM_NEXT, args)
+        else:
+            rows = await database.run(_CLAIM_ONE, {**args, "name": chunk[0], "number": chunk[1]})
+        return cls(database, owner, rows[0]) if rows else None
 
     async def open(self) -> list[tuple[int, Any]]:
         """Return the items of which nothing is known, with their numbers."""
@@ -220,4 +232,4 @@ async def renew(
 ) -> set[UUID]:
     """Renew leases; return the deliveries that still own their chunks."""
     args = {"owners": list(owners), "lease": lease, "pid": pid}
-    return {row[0] for row in await database.run(_RENEW, args, quick=True)}
+    return {row[0] for row in await database.run(_RENEW, args)}

@@ -13,7 +13,6 @@ from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, Journal
 from gateway_sdk.fleet import _plans
 from gateway_sdk.fleet._database import connected, init
 from gateway_sdk.fleet._plans import Items, Status
-from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._work import make_work
 from gateway_sdk.fleet._worker import Worker
 from gateway_sdk.operations import Operation
@@ -51,7 +50,7 @@ class Job:
         """Check every setting; nothing is sent.
 
         Args:
-            name: The name of the job: letters, digits, ".", "_" and "-". It names its queue.
+            name: The name of the job: letters, digits, ".", "_" and "-".
             operation: The operation that is done with each item. An item is a mapping of the
                 arguments of its method, or a model with them; of `create_customer` it is the
                 request. Items must not hold secrets, because a plan is stored in clear.
@@ -96,7 +95,8 @@ class Job:
         self._concurrency = concurrency
         self._session = dict(session or {})
         self._grace = float(grace)
-        self._queue = Queue(database, name, lease=float(lease))
+        self._queue = name
+        self._lease = float(lease)
         try:
             bulk.run(_nothing, [], concurrency=concurrency)  # checks it
         except InvalidArgumentError as error:
@@ -108,18 +108,18 @@ class Job:
         return self._name
 
     async def init(self) -> bool:
-        """Make the tables of the fleet and of its queue, procrastinate, where they are missing.
+        """Make the tables of the fleet, where they are missing.
 
         Returns:
-            Whether something was made.
+            Whether they were made.
 
         Raises:
             JournalError: the tables are of another version.
         """
         return await init(self._database)
 
-    async def plan(self, plan: str, items: Items, *, chunk: int = 250, queue: bool = True) -> bool:
-        """Store a plan, and put its chunks into the queue: whole or not at all.
+    async def plan(self, plan: str, items: Items, *, chunk: int = 250) -> bool:
+        """Store a plan, whose chunks the workers then take: whole or not at all.
 
         Equal items are done once each; for an operation that must not be made twice, they are
         refused.
@@ -130,7 +130,6 @@ class Job:
                 again, it must give the same items.
             chunk: Items of a chunk, which one worker does at a time: better 5 to 60 seconds of
                 work, and at most 100,000.
-            queue: False for chunks that are done by `Worker.run_chunk` from another queue only.
 
         Returns:
             Whether it was stored: False if it is there with the same items.
@@ -150,9 +149,8 @@ class Job:
             raise InvalidArgumentError("must be an iterable of items", field="items")
         async with connected(self._database) as connection:
             return await _plans.write_plan(
-                connection, name, items, queue=self._queue.name, size=chunk,
+                connection, name, items, queue=self._queue, size=chunk,
                 unique=self._work.is_once, dump=self._work.dump,
-                enqueue=self._queue.put if queue else _no_queue,
             )  # fmt: skip
 
     async def status(self, plan: str) -> Status:
@@ -217,7 +215,7 @@ class Job:
         return Exported(written.rows, status.items - status.done, written.other_shapes)
 
     async def retry(self, plan: str, *, every: bool = False) -> int:
-        """Forget failures and put their chunks into the queue again.
+        """Forget failures, whose items the workers then do again.
 
         What is unknown stays, and so does what must not be made twice and may have been done.
 
@@ -233,9 +231,7 @@ class Job:
             JournalError: a worker has a chunk of it now.
         """
         async with connected(self._database) as connection:
-            return await _plans.retry_failed(
-                connection, _plan_name(plan), every=every, enqueue=self._queue.put
-            )
+            return await _plans.retry_failed(connection, _plan_name(plan), every=every)
 
     async def delete(self, plan: str) -> None:
         """Delete a plan with its results.
@@ -249,7 +245,7 @@ class Job:
     async def is_alive(self, host: str) -> bool:
         """Tell whether a worker of the job on this machine gave a sign of life a moment ago."""
         async with connected(self._database) as connection:
-            return await _plans.is_seen(connection, self._queue.name, host)
+            return await _plans.is_seen(connection, self._queue, host)
 
     def worker(self) -> Worker:
         """Make a worker, for one process and the event loop in which it is entered.
@@ -259,15 +255,12 @@ class Job:
         """
         limit = None if self._rate_limit is None else (self._name, self._rate_limit)
         return Worker(
-            queue=self._queue, work=self._work, session=self._session, limit=limit,
-            concurrency=self._concurrency, grace=self._grace,
+            address=self._database, queue=self._queue, work=self._work, session=self._session,
+            limit=limit, concurrency=self._concurrency, lease=self._lease, grace=self._grace,
         )  # fmt: skip
 
 
 async def _nothing(item: object) -> None: ...
-
-
-async def _no_queue(*_: object) -> None: ...
 
 
 def _checked_name(setting: str, name: object) -> str:

@@ -1,10 +1,9 @@
-"""Plans: written whole, with their queue entries, in one transaction; read, repeated, deleted."""
+"""Plans: written whole, in one transaction; read, repeated, deleted."""
 
 import json
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
-    Awaitable,
     Callable,
     Iterable,
     Iterator,
@@ -25,8 +24,6 @@ from gateway_sdk.errors import InvalidArgumentError, JournalError
 from gateway_sdk.fleet._database import Connection, unusable
 
 Items = Iterable[Any] | AsyncIterable[Any]
-Enqueue = Callable[[Connection, str, Iterable[int]], Awaitable[None]]
-"""Puts chunks of a plan (its name, their numbers) into the queue, in the same transaction."""
 
 _BLOCK: Final = 2000
 """Items whose results are read at a time, at least one chunk."""
@@ -83,7 +80,7 @@ per as (select (n / %(size)s)::int as number, count(*) as count from gone group 
 update gateway_fleet.chunk c set failed = failed - per.count, open = true, starts = 0,
   suspect = null, suspicion = 0
 from per where c.plan = %(plan)s and c.number = per.number
-returning c.number, per.count
+returning per.count
 """
 
 _IN_WORK: Final = """
@@ -171,7 +168,7 @@ def no_plan(name: str) -> InvalidArgumentError:
 
 async def write_plan(
     connection: Connection, name: str, items: Items, *, queue: str, size: int, unique: bool,
-    dump: Callable[[Any], bytes], enqueue: Enqueue,
+    dump: Callable[[Any], bytes],
 ) -> bool:  # fmt: skip
     """Write a plan, whole or not at all; return False if it is there with the same items."""
     args: dict[str, Any] = {"name": name, "queue": queue, "size": size}
@@ -207,7 +204,6 @@ async def write_plan(
             " where id = %(plan)s",
             {**args, "digest": digest.digest(), "count": count},
         )
-        await enqueue(connection, name, range(number))
     # Until the server has counted, each claim after a big plan takes 30 times as long.
     await connection.execute("analyze gateway_fleet.chunk, gateway_fleet.part")
     return True
@@ -265,24 +261,18 @@ async def read_items(
             return
 
 
-async def retry_failed(connection: Connection, name: str, *, every: bool, enqueue: Enqueue) -> int:
-    """Forget failures, and give their chunks to the queue again; return how many."""
+async def retry_failed(connection: Connection, name: str, *, every: bool) -> int:
+    """Forget failures, and open their chunks again; return how many."""
     async with connection.transaction():
         plan = await _locked(connection, name)
         args = {"plan": plan[0], "size": plan[3], "all": every}
         rows = await (await connection.execute(_FORGET, args)).fetchall()
-        await enqueue(connection, name, [row[0] for row in rows])
-    return sum(row[1] for row in rows)
+    return sum(row[0] for row in rows)
 
 
 async def delete_plan(connection: Connection, name: str) -> None:
     async with connection.transaction():
         plan = await _locked(connection, name)
-        await connection.execute(
-            "delete from procrastinate_jobs where queue_name = %s and status = 'todo'"
-            " and args->>'plan' = %s",
-            [plan[2], name],
-        )
         await connection.execute("delete from gateway_fleet.plan where id = %s", [plan[0]])
 
 

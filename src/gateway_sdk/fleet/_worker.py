@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import Any, Final, Self
@@ -18,7 +18,6 @@ from gateway_sdk.bulk import Entry, Failure, Progress, State
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.fleet._database import AWAY, Database, ReservingLimiter
 from gateway_sdk.fleet._delivery import DEATHS, Delivery, OvertakenError, is_done, renew
-from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._work import Work
 from gateway_sdk.outcome import Advice
 from gateway_sdk.rate_limit import RateLimit
@@ -27,9 +26,17 @@ from gateway_sdk.session import GatewaySession
 CHUNKS_AT_ONCE: Final = 2
 """While the last calls of a chunk end, the next one has begun."""
 
+_LOOK: Final = 1.0
+"""Seconds after which a worker without a chunk looks for one again."""
+
+_LAST: Final = 2.0
+"""Seconds in which a worker that ends waits for a database that is away, if it has no chunk."""
+
 _SEEN: Final = """
-insert into gateway_fleet.worker values
-  (%(id)s, %(queue)s, %(host)s, clock_timestamp(), %(lease)s, %(waits_for)s, %(since)s)
+insert into gateway_fleet.worker
+select %(id)s, %(queue)s, %(host)s, clock_timestamp(), %(lease)s, %(waits_for)s,
+  %(since)s::timestamptz
+from set_config('synchronous_commit', 'off', true)
 on conflict (id) do update set seen = excluded.seen, waits_for = excluded.waits_for,
   since = excluded.since
 """
@@ -46,7 +53,6 @@ class _Share:
 
     delivery: Delivery
     left: int
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class _WorkerLedger:
@@ -84,19 +90,22 @@ class Worker:
     def __init__(
         self,
         *,
-        queue: Queue,
+        address: str,
+        queue: str,
         work: Work,
         session: dict[str, Any],
         limit: tuple[str, RateLimit] | None,
         concurrency: Any,
+        lease: float,
         grace: float,
     ) -> None:
-        self._database = Database(queue.address)
+        self._database = Database(address)
         self._queue = queue
         self._work = work
         self._settings: Any = session
         self._limiter = None if limit is None else ReservingLimiter(self._database, *limit)
         self._concurrency = concurrency
+        self._lease = lease
         self._grace = grace
         self._id = uuid4()
         self._stack = AsyncExitStack()
@@ -106,12 +115,10 @@ class Worker:
         self._items: dict[int, tuple[_Share, int, Any]] = {}  # those that the run has or will have
         self._todo = asyncio.Queue[int | None]()  # None: it is told to stop
         self._timeout: asyncio.Timeout | None = None  # of the run
-        self._turn = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._is_alone = False
         self._error: BaseException | None = None
         self._alive: psycopg.AsyncConnection[Any] | None = None
-        self._is_direct = False
-        self._showing = asyncio.Lock()
         self._waits_for: tuple[str, datetime] | None = None
 
     async def __aenter__(self) -> Self:
@@ -119,8 +126,10 @@ class Worker:
             await stack.enter_async_context(self._database)
             gateway = GatewaySession.from_env(**self._settings, rate_limit=self._limiter)
             self._session = await stack.enter_async_context(gateway)
-            await self._show_alive()
-            self._tasks = [asyncio.create_task(work()) for work in (self._keep, self._run_all)]
+            stack.push_async_callback(self._hide)
+            await self._beat()
+            self._heart = asyncio.create_task(self._supervised(self._keep()))
+            self._engine = asyncio.create_task(self._supervised(self._run_all()))
             stack.push_async_callback(self._leave)
             self._stack = stack.pop_all()
         return self
@@ -130,16 +139,29 @@ class Worker:
         await to_the_end(self._stack.aclose())
 
     async def _leave(self) -> None:
-        heart, engine = self._tasks
-        await asyncio.wait([engine])
-        async with self._turn:
-            await self._turn.wait_for(lambda: not self._deliveries)
-        heart.cancel()
-        await asyncio.wait([heart])
+        await asyncio.wait([self._engine])
+        await self._until(lambda: not self._deliveries)
+        self._heart.cancel()
+        await asyncio.wait([self._heart])
         with suppress(TimeoutError, JournalError):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(_LAST):
                 await self._database.run(_GONE, {"id": self._id})
-        await self._hide()
+
+    async def _supervised(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what a worker cannot be without; `run` raises its error."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - also one that a function of the user raises
+            self._error = self._error or error
+        finally:
+            self.stop()
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self._changed.clear()
+            await self._changed.wait()
 
     def stop(self) -> None:
         """End soon: calls in flight may end, for the grace time; the rest is given back.
@@ -153,7 +175,7 @@ class Worker:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
 
     async def run(self) -> None:
-        """Do the chunks that the queue delivers, until `stop` is called, or this is cancelled.
+        """Do one chunk after the other, until `stop` is called, or this is cancelled.
 
         Raises:
             SessionStateError: the worker is not entered.
@@ -161,16 +183,30 @@ class Worker:
                 that cannot be renewed.
         """
         self._check_open()
-        taking = asyncio.create_task(
-            self._queue.take(self._deliver, self._database, self._stopping, chunks=CHUNKS_AT_ONCE)
-        )
+        taking = [
+            asyncio.create_task(self._supervised(self._take())) for _ in range(CHUNKS_AT_ONCE)
+        ]
         try:
-            await asyncio.wait([taking])
+            await self._stopping.wait()
         finally:
             self.stop()
-            await to_the_end(taking)
+            await to_the_end(self._end_taking(taking))
         if self._error is not None:
             raise self._error
+
+    async def _take(self) -> None:
+        while not self._stopping.is_set():
+            if not await self._deliver():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK):
+                        await self._stopping.wait()
+
+    async def _end_taking(self, taking: Sequence[asyncio.Task[None]]) -> None:
+        await asyncio.wait([self._engine])  # calls in flight may end
+        await asyncio.wait(taking, timeout=_LAST)  # a chunk is not cancelled while it is taken
+        for task in taking:
+            task.cancel()
+        await asyncio.wait(taking)
 
     async def run_chunk(self, plan: str, number: int) -> bool:
         """Do what is left of a chunk; for other queues. It may be repeated, and run twice at once.
@@ -187,20 +223,21 @@ class Worker:
             SessionStateError: the worker is not entered.
             GatewayError: no item can be done by this worker.
         """
-        done = await self._deliver(plan, number)
+        self._check_open()
+        done = await self._deliver((plan, number))
         if self._error is not None:
             raise self._error
-        return done
+        return await is_done(self._database, plan, number) if done is None else done
 
-    async def _deliver(self, plan: str, number: int) -> bool:
-        self._check_open()
+    async def _deliver(self, chunk: tuple[str, int] | None = None) -> bool | None:
+        """Do a chunk, or the next one; return whether it is done, None if this has no chunk."""
         if self._stopping.is_set():
             return False
         delivery = await Delivery.claim(
-            self._database, self._queue.name, plan, number, lease=self._queue.lease, pid=self._pid
+            self._database, self._queue, chunk, lease=self._lease, pid=self._pid
         )
         if delivery is None:
-            return await is_done(self._database, plan, number)
+            return None
         self._deliveries.add(delivery)
         try:
             await self._do(delivery)
@@ -214,55 +251,38 @@ class Worker:
         finally:
             delivery.is_lost = True  # calls that are left, after a cancellation, send nothing more
             self._deliveries.discard(delivery)
-            async with self._turn:
-                self._turn.notify_all()
+            self._changed.set()
 
     async def _do(self, delivery: Delivery) -> None:
         todo = await delivery.open()
+        await self._until(lambda: not self._is_alone)
         if delivery.starts <= DEATHS:
-            async with self._turn:
-                await self._turn.wait_for(lambda: not self._is_alone)
-                share = self._hand_over(delivery, todo)
-            await self._finish(share)
+            await self._do_together(delivery, todo)
             return
-        async with self._turn:  # its items kill, perhaps: nothing else runs in this process then
-            await self._turn.wait_for(lambda: not self._is_alone)
-            self._is_alone = True
+        self._is_alone = True  # its items kill, perhaps: nothing else runs in this process then
         try:
-            async with self._turn:
-                await self._turn.wait_for(lambda: not self._items)
+            await self._until(lambda: not self._items)
             todo.sort(key=lambda one: one[0] != delivery.suspect)  # the suspect first
             for n, item in todo:
                 if n == delivery.suspect and delivery.suspicion >= DEATHS:
                     await delivery.add(n, _killer(delivery.suspicion))
                     continue
                 await delivery.mark_suspect(n)
-                await self._finish(self._hand_over(delivery, [(n, item)]))
-                if self._stopping.is_set():
-                    return
+                await self._do_together(delivery, [(n, item)])
         finally:
             self._is_alone = False
-            async with self._turn:
-                self._turn.notify_all()
+            self._changed.set()
 
-    def _hand_over(self, delivery: Delivery, todo: Sequence[tuple[int, Any]]) -> _Share:
-        """Give items to the run."""
+    async def _do_together(self, delivery: Delivery, todo: Sequence[tuple[int, Any]]) -> None:
+        """Give items to the run, and wait until it has done them, or ended."""
+        if self._stopping.is_set():
+            return
         share = _Share(delivery, len(todo))
-        if not todo or self._stopping.is_set():
-            share.ended.set()
-            return share
         for n, item in todo:
             number = next(self._numbers)
             self._items[number] = share, n, item
             self._todo.put_nowait(number)
-        return share
-
-    async def _finish(self, share: _Share) -> None:
-        try:
-            await share.ended.wait()
-        finally:
-            async with self._turn:
-                self._turn.notify_all()
+        await self._until(lambda: not share.left)
 
     async def _run_all(self) -> None:
         """Make the calls of all deliveries, in one run at a time."""
@@ -280,15 +300,9 @@ class Worker:
                         share, _, _ = self._items.pop(result.item)
                         share.left -= 1
                         if not share.left:
-                            share.ended.set()
-            except OvertakenError:
+                            self._changed.set()
+            except (OvertakenError, TimeoutError):  # or the grace time is over
                 pass  # what still is ours is given back, too, and delivered again
-            except Exception as error:  # noqa: BLE001 - `run` raises it
-                self._timeout = None
-                # A time-out of ours says that the grace time is over.
-                if not (isinstance(error, TimeoutError) and timeout.expired()):
-                    self._error = error
-                    self.stop()
             finally:
                 self._timeout = None
                 self._give_up()
@@ -298,8 +312,9 @@ class Worker:
         while not self._todo.empty():
             self._todo.get_nowait()
         for share, _, _ in self._items.values():
-            share.ended.set()
+            share.left = 0
         self._items.clear()
+        self._changed.set()
 
     async def _source(self) -> AsyncGenerator[int, None]:
         while (number := await self._todo.get()) is not None and not self._stopping.is_set():
@@ -320,44 +335,37 @@ class Worker:
         self._waits_for = None if outage is None else (str(outage.error), outage.since)
 
     async def _keep(self) -> None:
-        try:
-            while True:
-                await self._beat()
-                await asyncio.sleep(self._queue.lease / 4)
-        except Exception as error:  # noqa: BLE001 - `run` raises it: the chunks would be lost
-            self._error = error
-            self.stop()
+        while True:
+            await asyncio.sleep(self._lease / 4)
+            await self._beat()
 
     async def _beat(self) -> None:
         waits_for, since = self._waits_for or (None, None)
-        seen = {"id": self._id, "queue": self._queue.name, "host": socket.gethostname()}
-        more = {"lease": self._queue.lease, "waits_for": waits_for, "since": since}
-        await self._database.run(_SEEN, {**seen, **more}, quick=True)
+        seen = {"id": self._id, "queue": self._queue, "host": socket.gethostname()}
+        more = {"lease": self._lease, "waits_for": waits_for, "since": since}
+        await self._database.run(_SEEN, {**seen, **more})
         await self._show_alive()
         owned = {delivery.owner: delivery for delivery in self._deliveries}
         if owned:
-            kept = await renew(self._database, list(owned), lease=self._queue.lease, pid=self._pid)
+            kept = await renew(self._database, list(owned), lease=self._lease, pid=self._pid)
             for owner in owned.keys() - kept:
                 owned[owner].is_lost = True
 
     @property
     def _pid(self) -> int | None:
         alive = self._alive
-        return alive.info.backend_pid if alive and not alive.closed and self._is_direct else None
+        return alive.info.backend_pid if alive and not alive.closed else None
 
     async def _show_alive(self) -> None:
         """Hold a connection: when the process dies, the server knows at once."""
-        async with self._showing:
-            try:
-                if self._alive is None or self._alive.closed:
-                    self._alive = await psycopg.AsyncConnection.connect(
-                        self._database.address, autocommit=True
-                    )
-                # A pooler makes up the pid that it tells its clients.
-                found = await self._alive.execute("select pg_backend_pid()")
-                self._is_direct = await found.fetchone() == (self._alive.info.backend_pid,)
-            except AWAY:
-                await self._hide()
+        try:
+            if self._alive is None or self._alive.closed:
+                self._alive = await psycopg.AsyncConnection.connect(
+                    self._database.address, autocommit=True
+                )
+            await self._alive.execute("select")
+        except AWAY:
+            await self._hide()
 
     async def _hide(self) -> None:
         alive, self._alive = self._alive, None

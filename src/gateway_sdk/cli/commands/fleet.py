@@ -89,7 +89,7 @@ def worker(
     """Do the chunks of all plans of a job, until it is stopped.
 
     Start as many as you like, on any machine. After SIGTERM or Ctrl-C, calls in flight may end, and
-    the rest is given back to the queue.
+    the rest is given back.
     """
     if not check:
         _log_to_stderr()
@@ -209,9 +209,8 @@ def _log_to_stderr() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     for name in ("gateway_sdk.fleet", "gateway_sdk.bulk"):
         logging.getLogger(name).addHandler(handler)
-    # They tell the same, with each attempt to connect and each job.
-    for name in ("psycopg.pool", "procrastinate"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # It tells the same, with each attempt to connect.
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
 
 
 async def _watched(job: Job, plan: str) -> PlanStatus:
