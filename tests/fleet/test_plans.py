@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
@@ -20,9 +21,8 @@ from gateway_sdk.errors import (
     JournalError,
     MissingExtraError,
 )
-from gateway_sdk.fleet import Job
+from gateway_sdk.fleet import Job, _plans
 from gateway_sdk.fleet._database import VERSION
-from gateway_sdk.fleet._plans import write_plan_results
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
@@ -34,7 +34,7 @@ from tests.fleet.gateways import (
     rows_of,
     series,
 )
-from tests.support.postgres_server import NEEDS_POSTGRES
+from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 from tests.support.secrecy import CANARY
 
 pytestmark = NEEDS_POSTGRES
@@ -110,10 +110,23 @@ async def test_a_database_that_cannot_be_used_is_named(address: str, message: st
     """Without the password, also where libpq would show it."""
     job = Job("j", operation="list_countries", database=address.format(secret=CANARY))
 
-    for use in (job.init, lambda: job.status("p"), job.worker().__aenter__):
+    uses = (job.init, lambda: job.collect("p", "p.csv"), job.worker().__aenter__)
+    for use in uses:
         with pytest.raises(JournalError, match=message) as caught:
             await use()
         assert CANARY not in str(caught.value)
+
+
+async def test_a_database_that_cannot_hold_all_texts_is_refused(postgres: PostgresServer) -> None:
+    """Its encoding is that of the locale in which the server was installed."""
+    await postgres.execute(
+        "drop database if exists ascii",
+        "create database ascii encoding 'SQL_ASCII' template template0",
+    )
+    job = Job("j", operation="list_countries", database=postgres.address("ascii"))
+
+    with pytest.raises(JournalError, match="has the encoding SQL_ASCII, and a fleet needs UTF8"):
+        await job.init()
 
 
 async def test_a_plan_is_there_or_not(job: Job) -> None:
@@ -287,6 +300,55 @@ async def test_nothing_of_a_plan_is_changed_while_a_worker_has_it(
         assert await running
 
 
+@pytest.mark.parametrize("use", [Job.delete, Job.retry])
+async def test_nothing_of_a_plan_is_changed_while_a_worker_takes_a_chunk(
+    job: Job, dsn: str, use: Callable[[Job, str], Any]
+) -> None:
+    """In the same moment: it waits until the worker has it."""
+    await job.plan("p", [series(1)])
+    async with await psycopg.AsyncConnection.connect(dsn) as taking:
+        await taking.execute("update gateway_fleet.chunk set lease = now() + interval '1 minute'")
+        using = asyncio.create_task(use(job, "p"))
+        while not await rows_of(dsn, "select from pg_locks where not granted"):
+            pass
+    with pytest.raises(JournalError, match="a worker has a chunk of 'p' now"):
+        await using
+
+
+async def test_a_file_is_of_one_moment(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever becomes of the plan while it is written."""
+    read_status = _plans.read_status
+
+    async def deleting(connection: Any, name: str) -> Any:
+        status = await read_status(connection, name)
+        await job.delete(name)
+        return status
+
+    monkeypatch.setattr(_plans, "read_status", deleting)
+    await job.plan("p", map(series, range(5)), chunk=2)
+
+    assert (await job.collect("p", tmp_path / "p.csv", partial=True)).rows == 5
+
+
+async def with_a_zero(gateway: Any, item: str) -> None:
+    raise InvalidArgumentError(f"wrong: {item}")
+
+
+async def test_a_failure_can_be_read_whatever_its_text(
+    gateway: CountingGateway, dsn: str, tmp_path: Path
+) -> None:
+    job = gateways.job(gateway, dsn, function=with_a_zero)
+    await job.init()
+    await job.plan("p", ["a\0b"])
+    await do_all(job, "p")
+
+    assert [row["message"] async for row in job.failed("p")] == ["wrong: a\ufffdb"]
+    assert (await job.collect("p", tmp_path / "p.csv")).failed == 1
+    assert await job.retry("p", every=True) == 1
+
+
 async def test_the_rows_hold_no_token(gateway: CountingGateway, dsn: str) -> None:
     settings = gateway.settings(access_token=CANARY)
     job = Job(
@@ -319,11 +381,6 @@ def test_the_extra_that_is_missing_is_named(
 
     with pytest.raises(error, match=message):
         import_module("gateway_sdk.fleet")
-
-
-def test_results_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"database cannot be used \(Operational"):
-        write_plan_results("postgresql://127.0.0.1:9/x", "p", tmp_path / "p.csv", rates=None)
 
 
 async def test_a_write_that_was_done_is_never_done_again(

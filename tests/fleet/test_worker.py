@@ -13,6 +13,7 @@ import anyio
 import httpx
 import psycopg
 import pytest
+from psycopg_pool import PoolTimeout
 
 from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
 from gateway_sdk.bulk import Entry, State
@@ -551,8 +552,9 @@ async def test_a_database_that_is_away_is_waited_for(
     assert any("is back" in text for text in texts)
 
 
+@pytest.mark.parametrize("is_away", [False, True])
 async def test_a_cancellation_that_the_pool_drops_is_not_lost(
-    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
+    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch, is_away: bool
 ) -> None:
     """A heart that goes on would let no worker end."""
     async with Database(dsn) as database:
@@ -562,6 +564,8 @@ async def test_a_cancellation_that_the_pool_drops_is_not_lost(
         async def dropping() -> AsyncIterator[Any]:
             with suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
+            if is_away:
+                raise PoolTimeout
             async with connection() as one:
                 yield one
 

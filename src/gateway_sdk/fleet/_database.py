@@ -86,16 +86,22 @@ async def connected(address: str, *, checked: bool = True) -> AsyncGenerator[Con
         reason = " ".join(str(error).split()) or type(error).__name__
         raise JournalError(f"the fleet's database cannot be used: {reason}") from None
     except psycopg.Error as error:  # its text may show a part of the address, or a value
-        raise unusable(error) from None
+        raise _unusable(error) from None
 
 
-def unusable(error: psycopg.Error) -> JournalError:
+def _unusable(error: psycopg.Error) -> JournalError:
     return JournalError(f"the fleet's database cannot be used ({type(error).__name__})")
 
 
 async def init(address: str) -> bool:
     """Make the tables; return False if they are there."""
     async with connected(address, checked=False) as connection, connection.transaction():
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise JournalError(
+                f"the database has the encoding {encoding}, and a fleet needs UTF8: make one with"
+                " `createdb --encoding UTF8 --template template0`"
+            )
         # Two at once: the second one waits, and finds them.
         await connection.execute("select pg_advisory_xact_lock(hashtext('gateway_fleet'))")
         if await _version_of(connection) is not None:
@@ -164,18 +170,20 @@ class Database:
                 if not self.is_away:
                     _logger.warning("the fleet's database is away (%s)", type(error).__name__)
                 self.is_away = True
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, 1.0)
+                rows = None
             except psycopg.Error as error:  # its text may show a value
-                raise unusable(error) from None
+                raise _unusable(error) from None
             else:
                 if self.is_away:
                     _logger.warning("the fleet's database is back")
                 self.is_away = False
-                # The pool's wait drops a cancellation that comes together with its connection.
-                if task.cancelling() > cancellations:
-                    raise asyncio.CancelledError
+            # The pool's wait drops a cancellation that comes together with its end.
+            if task.cancelling() > cancellations:
+                raise asyncio.CancelledError
+            if rows is not None:
                 return rows
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 1.0)
 
     async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
         """Reserve n permits; return the seconds after which they may be used, or less than 0."""

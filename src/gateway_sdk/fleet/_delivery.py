@@ -158,7 +158,7 @@ class Delivery:
     async def open(self) -> list[tuple[int, Any]]:
         """Return the items of which nothing is known, with their numbers."""
         # What a dead delivery had begun may have been carried out: it becomes unknown.
-        args = {**self._args, "failure": json.dumps(asdict(_DIED))}
+        args = {**self._args, "failure": _json(_DIED)}
         await self._database.run(_END_BEGUN, args)
         known = {row[0] for row in await self._database.run(_KNOWN, args)}
         numbered = enumerate(self._items, self._args["low"])
@@ -189,7 +189,7 @@ class Delivery:
             rows = self._rows[:]  # kept until they are stored: whoever stores may be cancelled
             if not rows:
                 return
-            failures = [entry.failure and json.dumps(asdict(entry.failure)) for _, entry in rows]
+            failures = [entry.failure and _json(entry.failure) for _, entry in rows]
             found = await self._database.run(
                 _WRITE,
                 {
@@ -218,6 +218,11 @@ class Delivery:
         await self.store()
         rows = await self._database.run(_RELEASE, self._args)
         return bool(rows) and not rows[0][0]
+
+
+def _json(failure: Failure) -> str:
+    # No text of PostgreSQL holds a zero: then no part of the failure could be read.
+    return json.dumps(asdict(failure)).replace("\\u0000", "\\ufffd")
 
 
 async def is_done(database: Database, plan: str, number: int) -> bool:

@@ -1,6 +1,5 @@
 """A job: what is done with the items of its plans, and the database that all processes share."""
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from os import PathLike
@@ -9,7 +8,7 @@ from typing import Any, Final, Literal
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import Adaptive, Exported
-from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, JournalError
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet import _plans
 from gateway_sdk.fleet._database import connected, init
 from gateway_sdk.fleet._plans import Items, Status
@@ -203,16 +202,11 @@ class Job:
             JournalError: something is missing.
             OSError: the file cannot be written.
         """
-        status = await self.status(plan)
-        if not status.is_complete and not partial:
-            raise JournalError(
-                f"{status.missing + status.begun} of {status.items} items have no result yet: wait"
-                " for the workers, or give partial=True"
+        name = _plan_name(plan)
+        async with connected(self._database) as connection:
+            return await _plans.collect(
+                connection, self._database, name, Path(out), rates=rates, partial=partial
             )
-        written = await asyncio.to_thread(
-            _plans.write_plan_results, self._database, plan, Path(out), rates=rates
-        )
-        return Exported(written.rows, status.items - status.done, written.other_shapes)
 
     async def retry(self, plan: str, *, every: bool = False) -> int:
         """Forget failures, whose items the workers then do again.

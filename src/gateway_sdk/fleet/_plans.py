@@ -1,5 +1,7 @@
 """Plans: written whole, in one transaction; read, repeated, deleted."""
 
+import asyncio
+import functools
 import json
 from collections.abc import (
     AsyncIterable,
@@ -9,19 +11,19 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 from psycopg.rows import class_row, dict_row
+from psycopg.sql import SQL
 
 from gateway_sdk import bulk
 from gateway_sdk.errors import InvalidArgumentError, JournalError
-from gateway_sdk.fleet._database import Connection, unusable
+from gateway_sdk.fleet._database import Connection
 
 Items = Iterable[Any] | AsyncIterable[Any]
 
@@ -83,9 +85,13 @@ from per where c.plan = %(plan)s and c.number = per.number
 returning per.count
 """
 
+# Locked, so that none is claimed in the same moment.
 _IN_WORK: Final = """
-select from gateway_fleet.chunk where plan = %(plan)s and lease > clock_timestamp() limit 1
+with held as (select lease from gateway_fleet.chunk where plan = %(plan)s for update)
+select from held where lease > clock_timestamp()
 """
+
+_SNAPSHOT: Final = "set transaction isolation level repeatable read, read only"
 
 # The columns are those of `bulk.export`; `time` is not kept.
 _RESULTS: Final = """
@@ -101,7 +107,8 @@ order by a.number, e.place
 """
 
 _ODD: Final = """
-select r.n, a.items->(r.n %% p.size)::int, r.failure
+select r.n, (select item from json_array_elements(a.items) with ordinality as e(item, place)
+  where place = r.n %% p.size + 1), r.failure
 from gateway_fleet.result r join gateway_fleet.plan p on p.id = r.plan
 join gateway_fleet.part a on a.plan = p.id and a.number = r.n / p.size
 where p.name = %(name)s and r.state = %(state)s and r.n > %(after)s order by r.n limit 500
@@ -325,25 +332,37 @@ async def _each(items: Items) -> AsyncIterator[Any]:
             yield item
 
 
+async def collect(
+    connection: Connection, address: str, name: str, out: Path, *, rates: bool | None, partial: bool
+) -> bulk.Exported:
+    """Write the results of a plan into a file, from one snapshot: workers may go on meanwhile."""
+    async with connection.transaction():
+        await connection.execute(_SNAPSHOT)
+        status = await read_status(connection, name)
+        if not status.is_complete and not partial:
+            raise JournalError(
+                f"{status.missing + status.begun} of {status.items} items have no result yet: wait"
+                " for the workers, or give partial=True"
+            )
+        plan, _, _, size = await _find(connection, name)
+        exported = await (await connection.execute("select pg_export_snapshot()")).fetchone()
+        shared = SQL("set transaction snapshot {}").format(*(exported or ()))
+
+        def write() -> bulk.Exported:
+            with psycopg.connect(address) as reading:
+                reading.execute(_SNAPSHOT)
+                reading.execute(shared)
+                rows = functools.partial(_rows_of, reading, plan, size, status.chunks)
+                return bulk.write_results(rows, out, rates=rates)
+
+        written = await asyncio.to_thread(write)
+    return replace(written, failed=status.items - status.done)
+
+
 def _rows_of(
-    connection: psycopg.Connection[Any], plan: int, size: int, items: int
+    connection: psycopg.Connection[Any], plan: int, size: int, chunks: int
 ) -> Iterator[Sequence[Any]]:
     step = max(1, _BLOCK // size)
-    for low in range(0, -(-items // size), step):
+    for low in range(0, chunks, step):
         args = {"plan": plan, "size": size, "low": low, "high": low + step}
         yield from connection.execute(_RESULTS, args)
-
-
-def write_plan_results(address: str, name: str, out: Path, *, rates: bool | None) -> bulk.Exported:
-    """Write the results of a plan that exists into a file; blocks."""
-    try:
-        with psycopg.connect(address) as connection:
-            # One snapshot: workers may go on meanwhile.
-            connection.execute("set transaction isolation level repeatable read, read only")
-            found = connection.execute(
-                "select id, size, items from gateway_fleet.plan where name = %s", [name]
-            ).fetchone()
-            rows = partial(_rows_of, connection, *(found or (0, 1, 0)))
-            return bulk.write_results(rows, out, rates=rates)
-    except psycopg.Error as error:
-        raise unusable(error) from None
