@@ -306,32 +306,6 @@ def quick_outages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway_sdk.bulk._outage._LONGEST_PAUSE", 0.02)
 
 
-@pytest.mark.usefixtures("quick_outages")
-async def test_an_outage_is_waited_out_and_said(job: Job, gateway: CountingGateway) -> None:
-    asked, back = asyncio.Event(), False
-
-    async def answer(_: Any) -> httpx.Response | None:
-        if back:
-            return None
-        if gateway.requests > 20:
-            asked.set()
-        return httpx.Response(503)
-
-    gateway.answer = answer
-    await job.plan("p", map(series, range(20)), chunk=10)
-    async with job.worker() as worker:
-        running = [asyncio.create_task(worker.run_chunk("p", number)) for number in range(2)]
-        await asked.wait()
-        await worker._beat()
-        (waiting,) = (await job.status("p")).waiting
-        assert (waiting.workers, "503" in waiting.reason) == (1, True)
-        back = True
-        assert all(await asyncio.gather(*running))
-        await worker._beat()
-        assert (await job.status("p")).waiting == ()
-    assert (await job.status("p")).done == 20
-
-
 class Login:
     """A source whose token ends in the middle, and that has another one after a login."""
 
@@ -345,10 +319,11 @@ class Login:
 
 
 @pytest.mark.usefixtures("quick_outages")
-async def test_a_login_is_waited_for_by_all_workers(
-    job: Job, gateway: CountingGateway, dsn: str
+@pytest.mark.parametrize(("status", "reason"), [(401, "gateway login"), (503, "503")])
+async def test_what_is_away_is_waited_for_by_all_workers(
+    job: Job, gateway: CountingGateway, dsn: str, status: int, reason: str
 ) -> None:
-    """The status says it; nothing fails, and after the login the plan is completed."""
+    """A login, or the gateway: the status says it, nothing fails, and the plan is completed."""
     login, refused = Login(), asyncio.Event()
 
     async def answer(_: Any) -> httpx.Response | None:
@@ -356,7 +331,7 @@ async def test_a_login_is_waited_for_by_all_workers(
             return None
         if gateway.requests > 20:
             refused.set()
-        return httpx.Response(401)
+        return httpx.Response(status)
 
     gateway.answer = answer
     waits = gateways.job(gateway, dsn)
@@ -372,9 +347,12 @@ async def test_a_login_is_waited_for_by_all_workers(
             await worker._beat()
         waiting = (await job.status("p")).waiting
         assert sum(found.workers for found in waiting) == 2
-        assert all("gateway login" in found.reason for found in waiting)
+        assert all(reason in found.reason for found in waiting)
         login.tokens.append("second")
         assert all(await asyncio.gather(*running))
+        for worker in (one, other):
+            await worker._beat()
+        assert (await job.status("p")).waiting == ()
     assert (await job.status("p")).done == 30
 
 
@@ -550,6 +528,17 @@ async def test_a_database_that_is_away_is_waited_for(
     texts = [record.getMessage() for record in caplog.records]
     assert any("is away" in text for text in texts)
     assert any("is back" in text for text in texts)
+
+
+async def test_a_server_that_is_read_only_is_waited_for(job: Job, dsn: str) -> None:
+    """It was a standby until a moment ago, and is the one that writes in a moment."""
+    async with Database(f"{dsn}?options=-cdefault_transaction_read_only%3Don") as database:
+        running = asyncio.create_task(database.run("delete from gateway_fleet.worker"))
+        while not database.is_away:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running])
+    assert running.cancelled()
 
 
 @pytest.mark.parametrize("is_away", [False, True])

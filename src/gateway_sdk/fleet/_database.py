@@ -7,12 +7,15 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
 from gateway_sdk.errors import ConfigurationError, JournalError
 from gateway_sdk.rate_limit import Limiter, RateLimit
 
-AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+# Also what the pool raises; a server that may only be read is one that is about to take over.
+AWAY: Final = (
+    psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction
+)  # fmt: skip
 
 Connection = psycopg.AsyncConnection[Any]
 

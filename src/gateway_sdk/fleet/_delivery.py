@@ -57,12 +57,12 @@ from set_config('synchronous_commit', 'off', true)
 where open and owner = any(%(owners)s) returning owner
 """
 
-_END_BEGUN: Final = """
-update gateway_fleet.result set state = 'unknown', failure = %(failure)s
-where plan = %(plan)s and n >= %(low)s and n < %(high)s and state = 'begun' and owner <> %(owner)s
-"""
-
+# What a dead delivery had begun may have been carried out: it becomes unknown.
 _KNOWN: Final = """
+with died as (
+  update gateway_fleet.result set state = 'unknown', failure = %(failure)s
+  where plan = %(plan)s and n >= %(low)s and n < %(high)s and state = 'begun'
+    and owner <> %(owner)s)
 select n from gateway_fleet.result where plan = %(plan)s and n >= %(low)s and n < %(high)s
 """
 
@@ -157,10 +157,8 @@ class Delivery:
 
     async def open(self) -> list[tuple[int, Any]]:
         """Return the items of which nothing is known, with their numbers."""
-        # What a dead delivery had begun may have been carried out: it becomes unknown.
-        args = {**self._args, "failure": _json(_DIED)}
-        await self._database.run(_END_BEGUN, args)
-        known = {row[0] for row in await self._database.run(_KNOWN, args)}
+        rows = await self._database.run(_KNOWN, {**self._args, "failure": _json(_DIED)})
+        known = {row[0] for row in rows}
         numbered = enumerate(self._items, self._args["low"])
         return [(n, item) for n, item in numbered if n not in known]
 
