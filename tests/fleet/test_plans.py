@@ -26,7 +26,6 @@ from gateway_sdk.fleet._database import VERSION
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
-    Holding,
     change,
     customer,
     number_of,
@@ -186,6 +185,19 @@ async def test_wrong_plans_are_refused(
         await job.status("p")
 
 
+async def test_an_error_of_the_database_shows_no_item(job: Job, dsn: str) -> None:
+    """The server adds the line at which it was."""
+
+    async def items() -> AsyncIterator[Any]:
+        cancel = "select pg_cancel_backend(pid) from pg_stat_activity where query like 'copy%%'"
+        yield {"name": CANARY}
+        await rows_of(dsn, cancel)
+        yield series(2)
+
+    with pytest.raises(JournalError, match=r"canceling statement due to user request$"):
+        await job.plan("p", items(), chunk=1)
+
+
 async def test_what_must_not_be_sent_twice_is_there_once(dsn: str) -> None:
     job = Job("customers", operation="create_customer", database=dsn)
     await job.init()
@@ -285,26 +297,11 @@ async def test_a_plan_that_is_not_there_is_named(job: Job, use: Callable[[Job], 
         await use(job)
 
 
-async def test_nothing_of_a_plan_is_changed_while_a_worker_has_it(
-    job: Job, gateway: CountingGateway
-) -> None:
-    held = Holding(gateway, 1)
-    await job.plan("p", [series(1)])
-    async with job.worker() as worker:
-        running = await held.start(worker)
-        for use in (job.delete, job.retry):
-            with pytest.raises(JournalError, match="a worker has a chunk of 'p' now"):
-                await use("p")
-        assert (await job.status("p")).working == 1
-        held.go_on.set()
-        assert await running
-
-
 @pytest.mark.parametrize("use", [Job.delete, Job.retry])
-async def test_nothing_of_a_plan_is_changed_while_a_worker_takes_a_chunk(
+async def test_nothing_of_a_plan_is_changed_while_a_worker_has_a_chunk(
     job: Job, dsn: str, use: Callable[[Job, str], Any]
 ) -> None:
-    """In the same moment: it waits until the worker has it."""
+    """Also one that it takes in the same moment."""
     await job.plan("p", [series(1)])
     async with await psycopg.AsyncConnection.connect(dsn) as taking:
         await taking.execute("update gateway_fleet.chunk set lease = now() + interval '1 minute'")

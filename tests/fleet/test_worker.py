@@ -88,7 +88,8 @@ async def test_a_chunk_belongs_to_one_delivery_at_a_time(
     async with job.worker() as first, job.worker() as second:
         running = await held.start(first)
         assert not await second.run_chunk("p", 0)
-        assert (await job.status("p")).workers == 2
+        status = await job.status("p")
+        assert (status.workers, status.working) == (2, 1)
         held.go_on.set()
         assert await running
     assert gateway.requests == 1

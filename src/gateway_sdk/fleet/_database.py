@@ -85,8 +85,10 @@ async def connected(address: str, *, checked: bool = True) -> AsyncGenerator[Con
             if checked:
                 await _check_version(connection)
             yield connection
-    except psycopg.OperationalError as error:  # libpq's text names the host, and no password
-        reason = " ".join(str(error).split()) or type(error).__name__
+    except psycopg.OperationalError as error:
+        # libpq's text names the host, and no password; that of the server goes on with values.
+        text = error.diag.message_primary or str(error)
+        reason = " ".join(text.split()) or type(error).__name__
         raise JournalError(f"the fleet's database cannot be used: {reason}") from None
     except psycopg.Error as error:  # its text may show a part of the address, or a value
         raise _unusable(error) from None
