@@ -72,6 +72,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
         if isinstance(error, GatewayError) and not self.may_repeat:
             # It is that of one call, and its advice says nothing of what another one did.
             self.error = told = copy(error)
+            told.__cause__ = error.__cause__
             told.outcome, told.advice = self.outcome, self.advice(error.advice)
 
     def _report(self, error: Exception | None) -> None:

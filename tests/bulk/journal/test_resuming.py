@@ -38,11 +38,14 @@ def has_mode(path: Path, mode: int) -> bool:
     return os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == mode
 
 
+CAUSE = LookupError("canary")
+
+
 def raising(error: Exception, *, first: Call | None = None) -> Call:
     async def call(gateway: GatewaySession) -> None:
         if first is not None:
             await first(gateway)
-        raise error
+        raise error from CAUSE
 
     return call
 
@@ -78,6 +81,8 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("failed", 1, "ForbiddenError", "REFUSED", 403, "fix")),
     "written, then not found": (create_and_read, [created, httpx.Response(404)],
         ("failed", 1, "NotFoundError", "APPLIED", 404, "check")),
+    "written, then an error": (raising(errors.GatewayError("x"), first=create), [created],
+        ("failed", 1, "GatewayError", "APPLIED", None, "check")),
     "written, then a bug": (raising(KeyError("canary"), first=create), [created],
         ("failed", 1, "KeyError", "APPLIED", None, "check")),
     "written, then no JSON": (create_something, [created],
@@ -122,6 +127,8 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
         assert (kept.outcome.name, kept.advice.value) == (row["outcome"] or "UNKNOWN", expected[-1])
         assert getattr(kept, "status", None) == expected[4]
         assert type(kept) is getattr(errors, row["error"], errors.GatewayError)
+        if call.__qualname__.startswith("raising"):
+            assert error.__cause__ is CAUSE
         if isinstance(error, errors.GatewayError):
             assert (error.outcome, error.advice) == (kept.outcome, kept.advice)
         is_ours = type(error).__module__ == errors.__name__ and error.args
