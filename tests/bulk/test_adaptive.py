@@ -185,11 +185,25 @@ class CoarseLoop(virtual_time.VirtualTimeLoop):
         self._clock_resolution = 0.016
 
 
-def test_a_timer_that_fires_early_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that waits for the pace is started, even if no other call wakes the loop."""
+@pytest.fixture
+def pace(monkeypatch: pytest.MonkeyPatch) -> Pace:
     pace = Pace()
     pace.rate = 1.0
     monkeypatch.setattr("gateway_sdk.bulk._limit.Pace", lambda: pace)
+    return pace
+
+
+def test_the_deadline_does_not_wait_for_the_pace(pace: Pace) -> None:
+    pace.rate, times = 0.1, list[float]()
+
+    results_of(same, range(3), deadline=5.0, on_progress=lambda _: times.append(virtual_time.now()))
+
+    assert times == [0.0, 5.0, 5.0]
+
+
+@pytest.mark.usefixtures("pace")
+def test_a_timer_that_fires_early_does_not_end_the_run() -> None:
+    """A call that waits for the pace is started, even if no other call wakes the loop."""
 
     async def main() -> list[int]:
         return [result.value async for result in bulk.run(same, range(3), concurrency="adaptive")]

@@ -226,8 +226,9 @@ class Runner(Generic[Item, Value]):
 
     def _has_room(self) -> bool:
         now = self._loop.time()
-        # In ordered runs, results may wait for the first one, up to a limit.
-        if self._limit.has_room(now, 0 if self._ordered else self._ready):
+        # In ordered runs, results may wait for the first one, up to a limit. After the deadline no
+        # call begins.
+        if self._expired or self._limit.has_room(now, 0 if self._ordered else self._ready):
             return True
         wakes_at = self._limit.wakes_at(now)
         if wakes_at is not None and self._timer is None:
