@@ -330,23 +330,31 @@ async def test_calls_in_another_thread_tell_the_controller_nothing() -> None:
     assert [result.attempts async for result in run] == [1] * 8
 
 
-def test_what_is_in_flight_when_the_program_ends_has_no_row(path: Path) -> None:
-    """The traceback keeps the run, so asyncio cancels the calls before it closes the run."""
-
-    async def call(item: int) -> int:
-        if item:
-            await asyncio.Event().wait()
-        return item
+@pytest.mark.parametrize("turns", range(2, 6))
+def test_only_what_has_ended_when_the_program_ends_has_a_row(path: Path, turns: int) -> None:
+    """The traceback keeps the run, so asyncio cancels its tasks before it closes the run."""
 
     async def main() -> None:
+        goes_on = asyncio.Event()
+
+        async def call(item: int) -> int:
+            if item == 1:
+                await goes_on.wait()
+            elif item:
+                await asyncio.Event().wait()
+            return item
+
         results = bulk.run(call, range(3), journal=path, job=JOB)
         async for _ in results:
+            goes_on.set()
+            for _ in range(turns):  # until its row is asked for, or is written
+                await asyncio.sleep(0)
             raise LookupError
 
     with pytest.raises(LookupError):
         asyncio.run(main())
 
-    assert [row["item"] for row in rows(path)] == [0]
+    assert [row["item"] for row in rows(path)] == [0, 1]
 
 
 async def test_a_run_in_a_scope_of_anyio_ends_in_it(path: Path) -> None:

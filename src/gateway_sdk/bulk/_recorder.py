@@ -111,13 +111,14 @@ class LedgerResults(MemoryResults[Item, Value]):
         await self._ledger.open()
 
     async def aclose(self) -> None:
-        while self._working is not None:  # also for tasks that an item has left
+        if self._working is not None:
             await asyncio.wait([self._working])
+        await self._work()  # asyncio cancels that task too at the end of a program
         await self._ledger.aclose()
 
     def _ask(self, ask: str, *asked: Any) -> None:
         self._asked[ask].append(asked)
-        if self._working is None:
+        if self._working is None or self._working.done():
             self._working = self._loop.create_task(self._work(), context=self._context)
 
     def _noted(self, _: ItemRun[Item, Value], __: Entry, error: Exception | None) -> None:
@@ -126,24 +127,24 @@ class LedgerResults(MemoryResults[Item, Value]):
 
     async def _work(self) -> None:
         """Ask the ledger for one batch after the other."""
-        try:
-            while any(self._asked.values()):
-                for _ in range(_TURNS):
-                    await asyncio.sleep(0)
-                for ask, batch in self._asked.items():
-                    if batch:
-                        self._asked[ask] = []
-                        await self._pass(batch, getattr(self._ledger, ask))
-        finally:
-            self._working = None
+        while any(self._asked.values()):
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            for ask, batch in self._asked.items():
+                if batch:
+                    self._asked[ask] = []
+                    await self._pass(batch, getattr(self._ledger, ask))
 
     async def _pass(self, batch: Sequence[_Asked], ask: Callable[..., Any]) -> None:
+        answers: list[Any] = []
         try:
-            answers = [*(await ask([what for _, what, _ in batch]) or [None] * len(batch))]
+            answers += await ask([what for _, what, _ in batch]) or [None] * len(batch)
+        except asyncio.CancelledError:  # from within, or at the end of the program
+            pass
         except Exception as error:  # noqa: BLE001 - it is that of each of them
             answers = [error] * len(batch)
         if len(answers) != len(batch):
-            answers = [JournalError("the ledger has not given one entry per key")] * len(batch)
+            answers = [JournalError("the ledger has not answered for each item")] * len(batch)
         for (run, what, answered), answer in zip(batch, answers, strict=True):
             try:
                 answered(run, what, answer)

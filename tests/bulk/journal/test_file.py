@@ -400,15 +400,21 @@ async def test_a_program_may_change_its_folder(path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
-    [([], "NoneType"), ([1, 2], "'int'"), ([1], "one entry per key"), (5, "not int")],
+    ("answers", "message"),
+    [
+        ({"return_value": []}, "NoneType"),
+        ({"return_value": [1, 2]}, "'int'"),
+        ({"return_value": [1]}, "has not answered for each item"),
+        ({"return_value": 5}, "not iterable"),
+        ({"side_effect": asyncio.CancelledError}, "has not answered for each item"),
+    ],
 )
 async def test_a_ledger_of_the_user_that_answers_wrongly_ends_the_run(
-    answer: Any, message: str
+    answers: dict[str, Any], message: str
 ) -> None:
     ledger = Memory()
     await keep_values(bulk.run(same, range(2), journal=ledger), [])
-    ledger.read = AsyncMock(return_value=answer)  # type: ignore[method-assign]
+    ledger.read = AsyncMock(**answers)  # type: ignore[method-assign]
 
     with pytest.raises((JournalError, AttributeError, TypeError), match=message):
         await keep_values(bulk.run(refused, range(2), journal=ledger), [])
