@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from datetime import UTC
 from functools import partial
@@ -24,6 +24,7 @@ from gateway_sdk import (
     bulk,
     errors,
 )
+from gateway_sdk.bulk._runner import AHEAD
 from tests.bulk.runs import JOB, Answering, Memory, ask, list_countries, results_of, rows, session
 from tests.support import virtual_time
 from tests.support.calls import CALLS
@@ -170,6 +171,26 @@ def test_a_missing_login_is_waited_for(
     assert caplog.messages == ["a bulk run waits, because of: away", "a bulk run goes on"]
     assert sum(begin < moment < 1.0 for moment in asked) == failing
     assert 0 < sum(1.0 < moment < 50.0 for moment in asked) < 10
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_an_outage_does_not_take_all_equal_items(ordered: bool) -> None:
+    """A new item may be better to try with, but one that waits for the same call is none."""
+    taken: list[int] = []
+
+    async def call(item: int) -> int:
+        if item and virtual_time.now() < 20.0:
+            raise errors.LoginRequiredError("away")
+        return item
+
+    def items() -> Iterator[int]:
+        for item in [0, *[1] * 1000]:
+            taken.append(len(taken) if virtual_time.now() < 20.0 else 0)
+            yield item
+
+    options = {"key": str, "ordered": ordered, "concurrency": 2}
+    assert [result.value for result in results_of(call, items(), **options)] == [0, *[1] * 1000]
+    assert max(taken) < 2 * 2 * AHEAD
 
 
 def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:

@@ -215,8 +215,8 @@ class Runner(Generic[Item, Value]):
         if len(self._unwritten) > _UNWRITTEN * (self._limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
-        may_take = self._held < AHEAD * self._limit.size or self._outages.is_on
-        if may_take and (taken := self._source.next()):
+        held = self._held - (len(self._later) if self._outages.is_on else 0)
+        if held < AHEAD * self._limit.size and (taken := self._source.next()):
             self._take(taken[0])
         elif self._later and not self._source.is_asked:
             self._begin(self._later.popleft())
