@@ -4,9 +4,10 @@ import asyncio
 import csv
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -187,11 +188,18 @@ async def test_a_number_that_no_decimal_of_parquet_holds_is_refused(
     assert not parquet.exists()
 
 
+def undecodable(path: Path) -> None:
+    asyncio.run(fetch(path, [1], same))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("update items set item = cast(x'3132ff' as text)")
+
+
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
         (lambda path: path.write_bytes(b"precious"), "cannot be read: file is not a database"),
         (lambda path: path.write_bytes(b""), "cannot be read: no such table"),
+        (undecodable, "cannot be read: Could not decode to UTF-8 column 'item'$"),
         (lambda _: None, "there is no journal"),
         (lambda path: path.mkdir(), "there is no journal"),
     ],

@@ -19,6 +19,7 @@ from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
 from gateway_sdk._extras import needing_extra
+from gateway_sdk.bulk._journal import reason_of
 from gateway_sdk.bulk.series import RateRow, rate_rows
 from gateway_sdk.errors import InvalidArgumentError, JournalError
 
@@ -95,7 +96,7 @@ def export(
     except InvalidArgumentError:
         raise
     except (sqlite3.Error, ValueError) as error:
-        raise JournalError(f"the journal {journal} cannot be read: {error}") from None
+        raise JournalError(f"the journal {journal} cannot be read: {reason_of(error)}") from None
 
 
 def write_results(

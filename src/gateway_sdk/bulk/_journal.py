@@ -233,15 +233,21 @@ class SqliteLedger:
     def _errors(self, what: str) -> Generator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:  # of the disk, or of another program's lock
-            raise self._error(f"{what}: {error}; its rows are kept: run the same again") from None
         except (sqlite3.Error, MemoryError) as error:  # a damaged length asks for any memory
-            raise self._error(
-                f"is no journal or is damaged: {error or 'no such length'}; give another file"
-            ) from None
+            reason = reason_of(error) or "no such length"
+            problem = f"is no journal or is damaged: {reason}; give another file"
+            if isinstance(error, sqlite3.OperationalError) and reason == str(error):
+                # Of the disk, or of another program's lock.
+                problem = f"{what}: {reason}; its rows are kept: run the same again"
+            raise self._error(problem) from None
 
     def _error(self, what: str) -> JournalError:
         return JournalError(f"the journal {self._path} {what}")
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error without that of a row, which cannot be decoded."""
+    return str(error).partition(" with text ")[0]
 
 
 def _end_log(database: sqlite3.Connection) -> None:

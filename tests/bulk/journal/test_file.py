@@ -245,6 +245,10 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
         ("key = x'00'", "was changed by others during the run"),
         ("state = 'odd'", "is damaged: a row has an unknown state"),
         ("value = '{'", "is damaged: a value is no JSON"),
+        (
+            "value = cast(x'3132ff' as text)",
+            "Could not decode to UTF-8 column 'value'; give",
+        ),
     ],
 )
 async def test_a_row_that_others_changed_is_no_result(
