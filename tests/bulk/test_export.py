@@ -167,13 +167,6 @@ def test_a_pipe_is_written_as_it_is(journal: Path, out: Path) -> None:
         assert pipe.read(99).startswith(b"base,symbol,date,rate\r\n")
 
 
-async def test_a_journal_is_exported_during_its_run(path: Path, out: Path) -> None:
-    async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
-        assert bulk.export(path, out).rows >= 1
-
-    assert bulk.export(path, out).rows == 3
-
-
 @pytest.mark.parametrize("rate", ["1e-90", "1E+90"])
 async def test_a_number_that_no_decimal_of_parquet_holds_is_refused(
     path: Path, out: Path, rate: str

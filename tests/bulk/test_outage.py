@@ -405,26 +405,6 @@ def test_an_error_that_the_function_raises_itself(
     assert all(later - sooner >= 2 for sooner, later in itertools.pairwise(times))
 
 
-def test_an_item_with_a_write_in_flight_is_not_begun_again() -> None:
-    """The write may be done while the other call is refused, and would be repeated."""
-    created: list[httpx.Request] = []
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        if "create" not in request.url.path:
-            return httpx.Response(429)
-        await asyncio.sleep(5.0)
-        created.append(request)
-        return httpx.Response(200, json={})
-
-    async def call(gateway: GatewaySession, _: int) -> None:
-        await asyncio.gather(*[CALLS[name](gateway) for name in (WRITE, READ)])
-
-    (result,) = ask(answer, call, 1, patience=60)
-
-    assert isinstance(result.error, errors.RateLimitedError)
-    assert len(created) == 1
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_item_that_leaves_a_write_behind_is_not_begun_again(status: int) -> None:
     """The write has no permit of the rate limit when the read fails, and is sent later."""

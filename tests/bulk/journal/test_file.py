@@ -6,8 +6,7 @@ import os
 import random
 import sqlite3
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -280,22 +279,6 @@ async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(path: Path) -> 
     assert all(one.value == str(item) * 10_000 for item, one in results.items())
 
 
-@pytest.mark.posix
-@pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="needs another user's rights")
-async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
-    """As an ordinary user: for root every folder can be written."""
-    folder = tmp_path / "folder"
-    folder.mkdir(mode=0o555)
-    for parent in folder.parents[:3]:
-        parent.chmod(0o711)  # pytest's own are closed to others
-    os.seteuid(65534)
-    try:
-        with pytest.raises(JournalError, match="cannot be opened: Permission denied"):
-            await fetch(folder / "journal.db", [1], refused)
-    finally:
-        os.seteuid(0)
-
-
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 6), (4, 16)])
 async def test_few_calls_begin_while_results_are_written(concurrency: int, most: int) -> None:
     """A result may make the user leave: four are awaited for each further call at once."""
@@ -328,31 +311,6 @@ async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() ->
 
     assert closing.cancelled()
     assert not ledger.is_open
-
-
-async def test_a_cancelled_write_ends_with_its_thread(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_it, door = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    async with opened(path) as ledger:
-        write = ledger._write
-
-        def slow(entries: Sequence[Entry]) -> None:
-            loop.call_soon_threadsafe(at_it.set)
-            door.wait()
-            write(entries)
-
-        monkeypatch.setattr(ledger, "_write", slow)
-        writing = asyncio.ensure_future(ledger.write([Entry(key=b"1", state=State.DONE)]))
-        await at_it.wait()
-        writing.cancel()
-        loop.call_soon(door.set)
-        await asyncio.wait([writing])
-
-        assert writing.cancelled()
-        assert ledger.has(b"1")
 
 
 async def test_a_batch_that_the_disk_refused_leaves_no_gap(path: Path) -> None:
