@@ -184,15 +184,9 @@ class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
 
 
 def _check_function(name: str, function: object) -> object:
-    if function is not None and not callable(function):
-        raise ConfigurationError("must be a function of one argument", setting=name)
+    if function is not None and (not callable(function) or is_async(function)):
+        raise ConfigurationError("must be a plain function of one argument", setting=name)
     return function
-
-
-def _check_on_progress(name: str, function: object) -> object:
-    if is_async(function):
-        raise ConfigurationError("must be a plain function, not async", setting=name)
-    return _check_function(name, function)
 
 
 def _check_patience(name: str, seconds: object) -> float | None:
@@ -240,7 +234,7 @@ RUN: Final[Declared] = {
     "ordered": (False, check_switch),
     "deadline": (None, check_seconds),
     "patience": (3600.0, _check_patience),
-    "on_progress": (None, _check_on_progress),
+    "on_progress": (None, _check_function),
     "journal": (None, _check_journal),
     "job": (None, lambda _, job: job),
     "retry_failed": (False, check_switch),
