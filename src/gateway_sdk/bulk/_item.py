@@ -150,8 +150,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
         del error, elapsed
-        if self.is_open:  # else it was in flight when the item ended
-            self._ended[call] = outcome
+        self._ended[call] = outcome
 
     @property
     def has_calls(self) -> bool:

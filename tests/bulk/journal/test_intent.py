@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,8 @@ import httpx
 import pytest
 import respx
 
-from gateway_sdk import Advice, GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
-from tests.bulk.runs import JOB, Answering, Stuck, created, fetch, refused, rows, session
+from gateway_sdk import GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
+from tests.bulk.runs import JOB, Answering, created, fetch, rows, session
 from tests.support.scripted import Step, scripted
 
 
@@ -262,50 +262,6 @@ async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
                 assert (await anext(results)).error is None
                 assert [row["state"] for row in rows(path)] == ["done"]
     assert [row["state"] for row in rows(path)] == ["done"]
-
-
-async def test_an_equal_item_waits_for_the_call_in_flight(path: Path) -> None:
-    """The row that says `begun` is of this run, so the result is still to come."""
-    stuck = Stuck()
-
-    async def call(name: str) -> Any:
-        if name == "Ada":
-            return await creating(gateway)(name)
-        await stuck.asked.wait()
-        return name
-
-    def items() -> Iterator[str]:
-        yield from ("Ada", "Bob", "Ada")
-        stuck.may_answer.set()
-
-    async with session(stuck) as gateway:
-        run = bulk.run(call, items(), journal=path, job=JOB, concurrency=2)
-        results = [result async for result in run]
-
-    assert [(result.item, result.error) for result in results] == [
-        ("Bob", None), ("Ada", None), ("Ada", None)
-    ]  # fmt: skip
-    assert [row["item"] for row in rows(path)] == ["Ada", "Bob"]
-
-
-async def test_a_call_that_goes_on_after_its_item_is_not_repeated(path: Path) -> None:
-    stuck = Stuck()
-    going_on: list[asyncio.Task[Any]] = []
-
-    async def call(name: str) -> None:
-        going_on.append(asyncio.create_task(creating(gateway)(name)))
-        await stuck.asked.wait()
-        raise KeyError(name)
-
-    async with session(stuck) as gateway:
-        await fetch(path, ["Ada"], call)
-        again = await fetch(path, ["Ada"], refused, retry_failed=True)
-        stuck.may_answer.set()
-        await asyncio.gather(*going_on)
-
-    error = again["Ada"].error
-    assert isinstance(error, errors.GatewayError)
-    assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
 
 
 async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path) -> None:
