@@ -16,7 +16,7 @@ import pytest
 import respx
 
 from gateway_sdk import GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
-from tests.bulk.runs import JOB, Answering, created, fetch, rows, session
+from tests.bulk.runs import JOB, Answering, Memory, created, fetch, rows, session
 from tests.support.scripted import Step, scripted
 
 
@@ -262,6 +262,34 @@ async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
                 assert (await anext(results)).error is None
                 assert [row["state"] for row in rows(path)] == ["done"]
     assert [row["state"] for row in rows(path)] == ["done"]
+
+
+async def test_a_write_that_is_refused_after_its_item_is_still_unknown() -> None:
+    """Its session sends it again: a later run must not send it too."""
+    ledger, asked, may_answer = Memory(), asyncio.Event(), asyncio.Event()
+    going_on: list[asyncio.Task[Any]] = []
+    replies = iter([429, 200])
+
+    async def answer(_: httpx.Request) -> httpx.Response:
+        asked.set()
+        await may_answer.wait()
+        return httpx.Response(next(replies), json={})
+
+    async def call(name: str) -> None:
+        if name == "Bob":
+            may_answer.set()
+            await going_on[0]
+            return
+        going_on.append(asyncio.create_task(creating(gateway)(name)))
+        await asked.wait()
+        raise KeyError(name)
+
+    async with session(answer, retry=RetryPolicy(), sleep=AsyncMock()) as gateway:
+        run = bulk.run(call, ["Ada", "Bob"], journal=ledger, concurrency=1)
+        assert [type(result.error) async for result in run] == [KeyError, type(None)]
+
+    states = {entry.item: entry.state.value for entry in ledger.entries.values()}
+    assert states == {'"Ada"': "unknown", '"Bob"': "done"}
 
 
 async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(path: Path) -> None:
