@@ -204,10 +204,8 @@ class LedgerResults(MemoryResults[Item, Value]):
         self._ask("write", run, _entry_of(run, text), self._written)
 
     def _written(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:
-        self._noted(run, entry, error)
         if error is not None:
-            self._finish(run, None)
-            return
+            raise error
         # The value of the ledger, as every later result of an equal item has it: else a run that
         # goes on after a kill would give other types than one that was not interrupted.
         value = self._loaded(run, entry.value) if run.error is None else None
