@@ -379,7 +379,7 @@ async def test_a_failed_result_holds_no_frames(path: Path) -> None:
         if not number:
             return number
         try:
-            int("large")
+            return int("large")
         except ValueError as cause:
             raise NoRateError("XXX") from cause  # nobody may change its attributes
 
