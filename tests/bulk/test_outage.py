@@ -9,6 +9,7 @@ from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -375,6 +376,15 @@ def test_an_item_is_begun_again_if_this_repeats_no_write(
 
     assert isinstance(result.error, errors.RateLimitedError) is fails
     assert len(transport.asked) == result.attempts == len(statuses)
+
+
+def test_a_wait_that_the_ledger_cannot_note_ends_the_run() -> None:
+    ledger = Memory()
+    failure = errors.JournalError("full")
+    ledger.write = AsyncMock(side_effect=[None, failure])  # type: ignore[method-assign]
+
+    with pytest.raises(errors.JournalError, match="full"):
+        ask(refusing(1), lambda gateway, _: CALLS[WRITE](gateway), 1, journal=ledger)
 
 
 @pytest.mark.parametrize(
