@@ -194,6 +194,14 @@ def test_an_outage_does_not_take_all_equal_items(ordered: bool) -> None:
     assert max(taken) < 2 * 2 * AHEAD
 
 
+def test_a_gateway_that_answers_is_not_away() -> None:
+    async def call(item: int) -> None:
+        status = 404 if item % 2 else 503
+        raise (errors.NotFoundError if item % 2 else errors.ServerError)(str(status), status=status)
+
+    assert len(results_of(call, range(20), concurrency=1, patience=0)) == 20
+
+
 def test_what_is_no_error_of_a_call_leaves_the_outage_as_it_is() -> None:
     """The call that tries ends with a bug of the user's function: the next item tries."""
     failing, bugs = iter(range(5)), list[int]()
