@@ -310,7 +310,7 @@ class Runner(Generic[Item, Value]):
             raise raised
         error = self._interruption(run) if task.cancelled() else raised and without_frames(raised)
         # At the end of a program, asyncio cancels the calls before it closes the run.
-        was_cut = task.cancelled() and (self._closing or self._expired or run.may_repeat)
+        was_cut = task.cancelled() and (self._closing or run.may_repeat)
         run.end(error)
         if error is None or was_answered(error):
             self._outages.over()
@@ -346,8 +346,7 @@ class Runner(Generic[Item, Value]):
     def _put_off(self, run: ItemRun[Item, Value]) -> None:
         self._results.withdraw(run)
         self._under_way -= 1
-        if not self._closing:
-            self._later.append(run)
+        self._later.append(run)
         self._wake()
 
     def _interruption(self, run: ItemRun[Item, Value]) -> GatewayError:

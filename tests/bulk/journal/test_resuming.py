@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -184,7 +184,12 @@ async def test_an_interrupted_item_is_repeated_only_if_that_is_safe(
 ) -> None:
     """What was not sent, or may be sent twice, counts as never begun; the rest is a failure."""
     stuck, ledger = Stuck(sends=sends, replies=len(calls) - 1), Memory()
-    is_once = sends and "create_customer" in calls
+    is_once, states = sends and "create_customer" in calls, list[list[str]]()
+
+    async def take(run: AsyncIterator[Any]) -> Any:
+        result = await anext(run)
+        states.append([entry.state.value for entry in ledger.entries.values()])
+        return result
 
     async def call(_: str) -> None:
         for name in calls:
@@ -192,7 +197,7 @@ async def test_an_interrupted_item_is_repeated_only_if_that_is_safe(
 
     async with session(stuck) as gateway:
         run = bulk.run(call, ["one"], journal=ledger, deadline=10.0)
-        first = asyncio.ensure_future(anext(run))
+        first = asyncio.ensure_future(take(run))
         await stuck.asked.wait()
         if end == "close":
             first.cancel()
@@ -202,6 +207,7 @@ async def test_an_interrupted_item_is_repeated_only_if_that_is_safe(
     if end == "deadline":
         result = first.result()
         error = result.error
+        assert not is_once or states == [["unknown" if outcome is Outcome.UNKNOWN else "failed"]]
         assert isinstance(error, errors.DeadlineExceededError)
         assert (error.operation, error.outcome) == (calls[-1], outcome)
         assert (len(error.attempts), result.attempts) == (1, len(calls))
