@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final, Protocol
 
 import httpx
@@ -25,6 +25,8 @@ _LIBRARIES: Final = ("httpx", "httpx2")
 _MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
 _ORIGINALS: Final = frozenset({"httpcore", "httpx"})
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+_last: tuple[tuple[Any, Any], bool] = (None, None), False  # what was judged, and the verdict
 
 
 class AnyTransport(Protocol):
@@ -191,14 +193,17 @@ def with_content(response: Any, content: bytes, library: Any) -> Any:
 
 def is_mocked() -> bool:
     """Tell whether a known mock has replaced httpx's network."""
+    global _last  # noqa: PLW0603 - it is asked for each attempt, and seldom changes
     core = sys.modules.get("httpcore")
     pool = core and core.AsyncConnectionPool.handle_async_request
-    return _are_mocks(httpx.AsyncHTTPTransport.handle_async_request, pool)
+    # wrapt's objects are equal to what they wrap, and have the same verdict.
+    methods = httpx.AsyncHTTPTransport.handle_async_request, pool
+    if methods != _last[0]:
+        _last = methods, _judge({_package_of(method) for method in methods if method})
+    return _last[1]
 
 
-@lru_cache(maxsize=1)  # it is asked for each attempt, and seldom changes
-def _are_mocks(*methods: Any) -> bool:
-    packages = {_package_of(method) for method in methods if method}
+def _judge(packages: set[str]) -> bool:
     if packages & _MOCKS:
         return True
     for package in packages - _ORIGINALS:
