@@ -165,9 +165,13 @@ _LONGEST: Final = 128 * 1024
 """Bytes: twice the longest response that is read, so that one cut here is refused there."""
 
 _ENTER: Final = frozenset(b"\r\n")
+_ERASE: Final = frozenset(b"\b\x7f")
+_ERASE_ALL: Final = 0x15
 _END: Final = 0x04
 # Ctrl-D ends a line; on an empty line it ends the input.
 _ENDS: Final = _ENTER | {_END}
+_SPECIAL: Final = frozenset("\0\xe0")
+"""What the console of Windows gives before a key without a character, such as an arrow."""
 _BETWEEN_LOOKS: Final = 0.05
 """Seconds: nobody waits for the console to notice a key."""
 _TERMIOS: Final = find_spec("termios") is not None
@@ -193,11 +197,9 @@ class PasteFromTerminal:
         line = bytearray()
         with _without_echo(descriptor):
             while (byte := await self._next(descriptor)) not in _ENDS or not line:
-                if byte == _END:
-                    raise EOFError
                 # Empty lines are skipped: pasting adds some, and so does "\r\n".
-                if byte not in _ENTER and len(line) < _LONGEST:
-                    line.append(byte)
+                if byte not in _ENTER:
+                    _edit(line, byte)
         return line.decode("utf-8", "replace")
 
     async def _next(self, descriptor: int) -> int:
@@ -215,6 +217,18 @@ def _standard_input() -> int:
         raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
     except ValueError:  # closed
         raise EOFError from None
+
+
+def _edit(line: bytearray, byte: int) -> None:
+    """Apply a key as a terminal's line mode does."""
+    if byte in _ERASE:
+        del line[-1:]
+    elif byte == _ERASE_ALL:
+        line.clear()
+    elif byte == _END:
+        raise EOFError
+    elif len(line) < _LONGEST:
+        line.append(byte)
 
 
 async def _read(descriptor: int) -> bytes:
@@ -236,10 +250,13 @@ def _read_or_end(descriptor: int) -> bytes:
 async def _next_key() -> bytes:
     """Wait for a key at the console of Windows, which shows none."""
     console: Any = import_module("msvcrt")
-    while not console.kbhit():  # noqa: ASYNC110 - the console tells nobody of a key
-        await asyncio.sleep(_BETWEEN_LOOKS)
-    key: str = console.getwch()
-    return key.encode("utf-8", "replace")
+    while True:
+        while not console.kbhit():  # noqa: ASYNC110 - the console tells nobody of a key
+            await asyncio.sleep(_BETWEEN_LOOKS)
+        key: str = console.getwch()
+        if key not in _SPECIAL:
+            return key.encode("utf-8", "replace")
+        console.getwch()
 
 
 async def _until_readable(descriptor: int) -> None:
