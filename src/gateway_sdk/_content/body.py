@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType, coroutine
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import WeakSet
 
 import httpx
@@ -59,6 +59,7 @@ is a file, a mapping, list or model is JSON. A `str` that names an existing file
 document."""
 
 TEXT: Final = "text/plain; charset=utf-8"
+_LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
 
 T = TypeVar("T")
 
@@ -185,8 +186,15 @@ def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]
             step = steps.throw
 
 
-def _is_file(text: str) -> bool:
-    return os.path.isfile(os.path.expanduser(text))  # noqa: PTH111, PTH113 - any text, however long
+def _may_be_path(content: object) -> TypeGuard[str]:
+    # Other texts, which are most, need no thread.
+    return isinstance(content, str) and len(content) <= _LONGEST_PATH and "\n" not in content
+
+
+def _names_file(text: str) -> bool:
+    # Only "~/": "~name" asks the user database for it, which may be on another machine.
+    path = os.path.expanduser(text) if text.startswith("~/") else text  # noqa: PTH111 - any text
+    return os.path.exists(path) and not os.path.isdir(path)  # noqa: PTH110, PTH112 - also a pipe
 
 
 async def prepare_document(
@@ -200,8 +208,8 @@ async def prepare_document(
     # The gateway would store the path as the document. A status may have the name of a file.
     names_file = (
         template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-        and isinstance(content, str)
-        and await asyncio.to_thread(_is_file, content)
+        and _may_be_path(content)
+        and await asyncio.to_thread(_names_file, content)
     )
     if names_file:
         raise InvalidArgumentError(
@@ -271,17 +279,19 @@ def _of_source(source: Source, content_type: str) -> Body:
     )
 
 
-_begun: Final[WeakSet[AsyncGeneratorType[Any, Any]]] = WeakSet()
+_begun: Final[WeakSet[AsyncIterable[Any]]] = WeakSet()
 """Streams that a call has begun to read: what is left of one is not the document."""
 
 
 def _of_stream(content: AsyncIterable[Any]) -> Body:
-    if isinstance(content, AsyncGeneratorType) and content in _begun:
-        raise InvalidArgumentError("content is the stream of an earlier call: make a new one")
+    with suppress(TypeError):  # one of a class of the user's may have no hash
+        if content in _begun:
+            raise InvalidArgumentError("content is the stream of an earlier call: make a new one")
 
     async def chunks() -> AsyncGenerator[bytes, None]:
-        if isinstance(content, AsyncGeneratorType):
-            _begun.add(content)
+        if isinstance(content, AsyncGenerator):
+            with suppress(TypeError):  # or takes no weak reference
+                _begun.add(content)
         iterator = aiter(content)
         try:
             async for chunk in iterator:

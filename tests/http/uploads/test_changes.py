@@ -3,7 +3,7 @@
 import asyncio
 import io
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,10 +152,23 @@ async def _generator() -> AsyncIterator[bytes]:
     yield b"a document"
 
 
+class _Wrapped(AsyncGenerator[bytes, None]):
+    """A generator of a class of the user's, such as one that counts."""
+
+    def __init__(self) -> None:
+        self._generator = _generator()
+
+    async def asend(self, _: None) -> bytes:
+        return await anext(self._generator)
+
+    async def athrow(self, *_: Any) -> bytes:
+        raise StopAsyncIteration
+
+
 @pytest.mark.parametrize(
     "make",
-    [_generator, lambda: io.BytesIO(b"a document"), lambda: Unseekable(b"a document")],
-    ids=["generator", "open file", "pipe"],
+    [_generator, _Wrapped, lambda: io.BytesIO(b"a document"), lambda: Unseekable(b"a document")],
+    ids=["generator", "wrapped", "open file", "pipe"],
 )
 async def test_content_that_an_earlier_call_has_read_is_refused(make: Callable[[], Any]) -> None:
     """What is left of it is not the document, and the error of that call may advise to repeat."""

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -73,6 +74,8 @@ async def test_path_of_a_file_is_refused(
     """Also one word; the bytes of the text are the way out."""
     for name in NAMES:
         await _refused(call, write(folder / name))
+    if os.name == "posix":  # on Windows it is one word, "nul"
+        await _refused(call, os.devnull)  # no regular file; a pipe is none either
     await call(Recorder().session(), b"approved")
 
 
@@ -95,6 +98,7 @@ async def test_word_that_is_a_file_by_chance_is_a_status(call: Call, folder: Pat
         "https://gateway.test/approved",
         "./approved\n",
         "./approved\0",
+        "~5000 EUR\0 for Jane Roe",
         "approved/below",
         "a" * 300 + ".pdf",
         "/" * 5000 + "etc/missing",
@@ -107,15 +111,22 @@ async def test_text_that_names_no_file_is_sent(call: Call, text: str, folder: Pa
 
 
 async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lookup blocks, so it runs in a thread."""
+    """The lookup blocks, so it runs in a thread; what can be no path needs none."""
     threads: list[threading.Thread] = []
 
     def look(_: str) -> bool:
         threads.append(threading.current_thread())
         return False
 
-    monkeypatch.setattr("os.path.isfile", look)
-    await Recorder().session().aml.upload_document("passport")
+    monkeypatch.setattr("os.path.exists", look)
+    for text in ("passport", "two\nlines", "a" * 5000):
+        await Recorder().session().aml.upload_document(text)
 
     (thread,) = threads
     assert thread is not threading.current_thread()
+
+
+async def test_a_text_is_told_to_no_user_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows "~" would be looked up there as a name, on another machine perhaps."""
+    monkeypatch.setattr("os.path.expanduser", Mock(side_effect=AssertionError))
+    await _sent(DOCUMENTS["upload"], "~5000 EUR for Jane Roe")
