@@ -106,6 +106,16 @@ async def test_a_form_is_what_httpx_would_send(tmp_path: Path, name: str) -> Non
     assert ours.framing == theirs.framing
 
 
+async def test_many_short_parts_are_one_chunk() -> None:
+    """Each chunk costs a turn of a thread."""
+    told, form = [], Multipart({str(n): "x" for n in range(1000)}, {"front": b"scan"})
+    async with taking() as (url, taker), session(url) as gateway:
+        await gateway.aml.upload_document(form, on_progress=lambda *at: told.append(at))
+
+    assert taker.uploads[0].body.count(b"form-data") == 1001
+    assert len(told) <= 2
+
+
 @pytest.mark.parametrize(
     ("part", "name", "media_type"),
     [
