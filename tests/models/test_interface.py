@@ -196,6 +196,13 @@ def test_int64_reaches_to_its_limits(name: str, field: Field, limit: int) -> Non
     assert model.to_wire() == {field.wire_name: limit}
 
 
+def test_a_reply_is_written_with_unknown_fields_in_their_order() -> None:
+    """Also those that are named as a method is."""
+    values = {"id": 1, "copy": 1, **{f"more{n}": n for n in range(9)}, "to_wire": "x"}
+    model = _model("Country").model_validate(values)
+    assert list(model.to_wire().items()) == list(values.items())
+
+
 def _constructors() -> Iterator[tuple[str, list[str]]]:
     for file in Path(models.__path__[0]).glob("*.py"):
         for kind in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

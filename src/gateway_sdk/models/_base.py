@@ -74,7 +74,8 @@ class Model(BaseModel):
         Raises:
             ValueError: a value does not fit its field.
         """
-        given = {name: getattr(self, name) for name in self.model_fields_set}
+        values = {**self.__dict__, **(self.model_extra or {})}  # a name may be that of a method
+        given = {name: value for name, value in values.items() if name in self.model_fields_set}
         validated = type(self).model_validate(given)
         with suppress(PydanticSerializationError):  # its text shows the value
             return validated.model_dump(mode="json", **_ON_THE_WIRE)
