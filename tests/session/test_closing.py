@@ -119,12 +119,24 @@ async def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, time
         await gateway.aclose()
 
 
+@pytest.mark.parametrize("was_cancelled", [False, True])
 @pytest.mark.parametrize("after", range(1, 5))
 @in_virtual_time
-async def test_a_closing_goes_on_when_others_cancel_all_tasks(after: int) -> None:
+async def test_a_closing_goes_on_when_others_cancel_all_tasks(
+    after: int, was_cancelled: bool
+) -> None:
     """As a signal handler may do; the one that closes the session is spared."""
     async with call_under_way() as (gateway, transport, call):
-        closer = asyncio.create_task(gateway.aclose())
+
+        async def close() -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0 if not was_cancelled else DRAIN)
+            await gateway.aclose()
+
+        closer = asyncio.create_task(close())
+        await turns(1)
+        if was_cancelled:
+            closer.cancel()
         await turns(after)
         for task in asyncio.all_tasks() - {call, closer, asyncio.current_task()}:
             task.cancel()

@@ -205,6 +205,7 @@ async def test_models_are_loaded_once_beside_the_event_loop(
 ) -> None:
     """If no thread can be started, the first reply loads them."""
     threads = list[threading.Thread]()
+    monkeypatch.setattr(shared_state.SharedState, "has_models", False)
     monkeypatch.setattr(
         shared_state, "import_module", lambda _: threads.append(threading.current_thread())
     )
@@ -214,6 +215,8 @@ async def test_models_are_loaded_once_beside_the_event_loop(
     calls = [CALLS["list_countries"](gateway) for _ in range(3)]
     ends = await asyncio.gather(*calls, return_exceptions=True)
     await gateway.aclose()
+    async with session("http://127.0.0.1:1"):  # a later session needs no thread
+        assert shared_state.SharedState.has_models is can_start
 
     assert {type(end) for end in ends} == {ConnectionFailedError}
     assert [thread is threading.main_thread() for thread in threads] == [False] * can_start

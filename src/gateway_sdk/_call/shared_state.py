@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, TypedDict
+from typing import Any, ClassVar, Final, TypedDict
 
 import httpx
 
@@ -25,7 +25,7 @@ from gateway_sdk._transport.custom import client_closed
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
-from gateway_sdk._waiting import Shared, SingleFlight, in_thread, raise_if_cancelled
+from gateway_sdk._waiting import Shared, SingleFlight, cancellations, in_thread
 from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -101,6 +101,8 @@ DEFAULT_CUT: Final = 1.0
 
 
 class SharedState:
+    has_models: ClassVar = False  # of this process: pydantic takes 30 ms for its first ones
+
     def __init__(self, base_url: object, settings: Mapping[str, Any]) -> None:
         given = checked(SHARED, settings)
         self.base_url: httpx.URL = parse_base_url(
@@ -123,9 +125,8 @@ class SharedState:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forks = 0
         self.is_prepared = False  # what is slow is loaded
-        load = partial(import_module, "gateway_sdk.models.records")
-        self._models = Shared(partial(in_thread, "gateway_sdk models", load, daemon=False))
-        self._closing = SingleFlight(self._close)
+        self._models = Shared(_load_models)
+        self._closing: SingleFlight | None = None  # made at the end: it is a cycle
         self.state: SessionState = SessionState.NEW
         self._closers = 0
         self._made_at = f", made at {_place_of_user()}" if sys.flags.dev_mode else ""
@@ -156,9 +157,10 @@ class SharedState:
     async def prepare(self) -> None:
         """Load what is slow to load, for all calls that wait; the loop goes on."""
         await self.open().prepare()
-        if self.tells_what_was_sent:  # pydantic takes 30 ms for the first models of a program
+        if self.tells_what_was_sent and not SharedState.has_models:
             with suppress(RuntimeError):  # no thread can be started
                 await self._models.get()
+                SharedState.has_models = True
         self.is_prepared = True
 
     def _check_open(self) -> None:
@@ -226,11 +228,14 @@ class SharedState:
     async def _wait_closed(self) -> None:
         # Code that cancels all tasks, as the end of `asyncio.run` does, may cancel the closing
         # before its first step; then a second one does the work.
+        self._closing = self._closing or SingleFlight(self._close)
+        before = cancellations()  # a task that is cancelled leaves `async with`, too
         while self.state is not SessionState.CLOSED:
             try:
                 await self._closing.join()
-            except asyncio.CancelledError as error:
-                raise_if_cancelled(error)
+            except asyncio.CancelledError:
+                if cancellations() > before:
+                    raise
 
     async def _close(self) -> None:
         transport = self._transport or self._engine.transport
@@ -241,6 +246,11 @@ class SharedState:
             steps.push_async_callback(self.calls.wait, DEFAULT_CUT)
             steps.callback(self.calls.cut)
             await self.calls.drain(self._drain)
+
+
+def _load_models() -> asyncio.Future[Any]:
+    load = partial(import_module, "gateway_sdk.models.records")
+    return in_thread("gateway_sdk models", load, daemon=False)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
