@@ -15,15 +15,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli import commands
-from gateway_sdk.cli.arguments import GIVEN, option, read_line, switch
+from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, say
 
 NOT_TAKEN: Final = {
     **dict.fromkeys(
         ("demo", "sandbox", "fleet"),  # they call a gateway of their own
-        ("sandbox", "base_url", "tenant_id", "token_header", "auth_url", "client_id"),
+        ("sandbox", "base_url", "tenant_id", "token_header_file", "auth_url", "client_id"),
     ),
-    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header")),
+    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header_file")),
     "status": ("sandbox",),
 }
 """The options for every command that have no effect on one."""
@@ -118,6 +118,7 @@ class _Group(TyperGroup):
         from gateway_sdk.cli.session import explain  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
+        GIVEN.clear()
         GIVEN.update(ctx.params)  # here, because to import a command may fail too
         try:
             return super().invoke(ctx)
@@ -153,14 +154,8 @@ def gateway(
     *,
     base_url: Annotated[str | None, option("URL", "The gateway's address.")] = None,
     tenant_id: Annotated[str | None, option("ID", "The tenant.", "--tenant")] = None,
-    token_header: Annotated[
-        str | None,
-        option(
-            "FILE",
-            "A file with the header token (GATEWAY_TOKEN_HEADER).",
-            "--token-header-file",
-            parser=read_line,
-        ),
+    token_header_file: Annotated[
+        str | None, option("FILE", "A file with the header token (GATEWAY_TOKEN_HEADER).")
     ] = None,
     auth_url: Annotated[str | None, option("URL", "The login page.")] = None,
     client_id: Annotated[str | None, option("ID", "The client id of the login.")] = None,
@@ -183,7 +178,8 @@ def gateway(
     in GATEWAY_ACCESS_TOKEN, or comes from `gateway login`. The options below may also follow a
     command; its own options must follow it.
     """
-    del base_url, tenant_id, token_header, auth_url, client_id, sandbox, verbose, debug, version
+    del base_url, tenant_id, token_header_file, auth_url, client_id
+    del sandbox, verbose, debug, version
     command = ctx.invoked_subcommand or ""
     for shared in app.params:
         if ctx.params.get(shared.name) and shared.name in NOT_TAKEN.get(command, ()):

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, NoReturn, TypeAlias
 
@@ -74,9 +76,20 @@ def open_file(word: str) -> IO[bytes]:
     return sys.stdin.buffer
 
 
+@contextmanager
+def reading(word: str) -> Generator[IO[bytes]]:
+    """Open a file for the block; the standard input stays open, for what else reads it."""
+    file = open_file(word)
+    try:
+        yield file
+    finally:
+        if word != STDIN:
+            file.close()
+
+
 def read_line(word: str) -> str:
     """Read a header; what no header can carry, and so no UTF-8 either, is refused at its use."""
-    with open_file(word) as file:
+    with reading(word) as file:
         return file.readline().decode(errors="replace").strip() or refuse(
             f"{name_of(word)} is empty"
         )
@@ -85,7 +98,7 @@ def read_line(word: str) -> str:
 def read_json(word: str) -> Any:
     """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
     name = name_of(word)
-    with open_file(word) as file:
+    with reading(word) as file:
         try:
             data = file.read(LARGEST + 1)
         except OSError as error:

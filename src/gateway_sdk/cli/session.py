@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +16,7 @@ from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, TokenStore
-from gateway_sdk.cli.arguments import GIVEN
+from gateway_sdk.cli.arguments import GIVEN, read_line
 from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
@@ -61,7 +61,7 @@ STEPS: Final = {
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
     values: Mapping[str, str]
-    options: Collection[str]  # the names of those that are not of the environment
+    options: AbstractSet[str]  # the names of those that are not of the environment
 
     def source(self, name: str) -> str:
         of_environment = name in ENVIRONMENT and name not in self.options
@@ -116,6 +116,8 @@ class Settings:
 
 def settings_of_command() -> Settings:
     """Find its options and the environment; an empty setting counts as missing."""
+    if path := GIVEN.pop("token_header_file", None):
+        GIVEN["token_header"] = read_line(path)
     given = {name: GIVEN[name] for name in OPTIONS if GIVEN.get(name)}
     try:
         return Settings(with_environment(given), given.keys())
@@ -201,6 +203,11 @@ def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
     settings = settings_of_command()
     values = settings.values
     _SENT.update(values[name] for name in ("access_token", "token_header") if name in values)
+    if "access_token" in values and settings.options & {"auth_url", "client_id"}:
+        raise CommandError(
+            "GATEWAY_ACCESS_TOKEN would be used in place of the login of --auth-url and "
+            "--client-id\nUnset it, or leave these options out."
+        )
     with settings.in_words():
         given = with_access_token(values)
         if "access_token" not in values:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
 
-from gateway_sdk.cli.arguments import argument, cannot_write, name_of, open_file, option, switch
+from gateway_sdk.cli.arguments import argument, cannot_write, name_of, option, reading, switch
 from gateway_sdk.cli.commands.rates import OutFile
 from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
@@ -256,7 +256,7 @@ def _end(seen: PlanStatus) -> NoReturn:
 def _lines(path: str) -> Iterator[Any]:
     number = 0
     try:
-        with open_file(path) as file:
+        with reading(path) as file:
             for number, line in enumerate(file, 1):  # noqa: B007 - for the message
                 yield json.loads(line)  # it knows a byte order mark
     except OSError as error:
