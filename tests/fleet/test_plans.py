@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from gateway_sdk import RateLimit
+from gateway_sdk import RateLimit, bulk
 from gateway_sdk.errors import (
     ConfigurationError,
     InvalidArgumentError,
@@ -325,6 +325,23 @@ async def test_a_file_is_of_one_moment(
 
     monkeypatch.setattr(_plans, "read_status", deleting)
     await job.plan("p", map(series, range(5)), chunk=2)
+
+    assert (await job.collect("p", tmp_path / "p.csv", partial=True)).rows == 5
+
+
+async def test_a_file_may_take_longer_than_the_server_lets_others_be_idle(
+    job: Job, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = bulk.write_results
+
+    def write_slowly(*given: Any, **more: Any) -> Any:
+        with psycopg.connect(dsn) as connection:
+            connection.execute("select pg_sleep(1)")  # which is longer than 0.5 s
+        return write(*given, **more)
+
+    await job.plan("p", map(series, range(5)), chunk=2)
+    job._database += "?options=-cidle_in_transaction_session_timeout%3D500"
+    monkeypatch.setattr(bulk, "write_results", write_slowly)
 
     assert (await job.collect("p", tmp_path / "p.csv", partial=True)).rows == 5
 

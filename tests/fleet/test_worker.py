@@ -107,7 +107,9 @@ async def test_what_is_sent_once_is_begun_in_the_database_before(
         return httpx.Response(429, headers={"Retry-After": "1"}) if len(seen) == 1 else None
 
     async def sleep(_: float) -> None:
-        seen.append(await states(dsn))
+        while there := await states(dsn):
+            pass
+        seen.append(there)
 
     gateway.answer = answer
     again = gateways.job(gateway, dsn)
@@ -403,20 +405,56 @@ async def test_a_heart_that_stops_ends_the_worker(
 class Stop(BaseException): ...
 
 
-async def stops(gateway: Any, item: Any) -> None:
-    raise Stop
+async def ends(_: Any, item: str) -> str:
+    """Make a call that ends in one of the ways of a user's code."""
+    if item == "stop":
+        raise Stop
+    if item == "cancel":  # such as a task that two calls share
+        raise asyncio.CancelledError
+    return item
 
 
-async def test_what_ends_the_run_ends_the_worker(
-    job: Job, gateway: CountingGateway, dsn: str
+async def test_a_function_that_would_end_its_worker_fails(
+    gateway: CountingGateway, dsn: str
 ) -> None:
-    """Also what is no `Exception`: nobody would do its chunks."""
-    stopping = gateways.job(gateway, dsn, function=stops)
-    await stopping.plan("p", [1])
-    async with stopping.worker() as worker:
-        with pytest.raises(Stop):
-            await worker.run()
-    assert (await job.status("p")).working == 0
+    """Else each worker that takes the chunk would end, one after the other."""
+    job = gateways.job(gateway, dsn, function=ends)
+    await job.init()
+    await job.plan("p", ["stop", "go on"])
+    async with job.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+    assert [row["error"] async for row in job.failed("p")] == ["FunctionExitError"]
+    assert (await job.status("p")).done == 1
+
+
+async def test_chunks_that_are_given_back_hold_up_no_others(
+    gateway: CountingGateway, dsn: str
+) -> None:
+    job = gateways.job(gateway, dsn, function=ends)
+    await job.init()
+    await job.plan("p", ["cancel", "cancel", "go on", "go on"], chunk=1)
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        while (await job.status("p")).done < 2:
+            pass
+        worker.stop()
+        await running
+
+
+async def test_a_claim_whose_answer_was_lost_finds_its_chunk(
+    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Database.run
+
+    async def twice(database: Database, *statement: Any) -> Any:
+        await run(database, *statement)
+        return await run(database, *statement)
+
+    await job.plan("p", map(series, range(4)), chunk=1)
+    async with Database(dsn) as database:
+        monkeypatch.setattr(Database, "run", twice)
+        taken = [await Delivery.claim(database, job._queue, lease=30, pid=None) for _ in range(2)]
+    assert [one and one.place[1] for one in taken] == [0, 1]
 
 
 async def test_tables_that_are_gone_end_the_worker(
@@ -531,15 +569,40 @@ async def test_a_database_that_is_away_is_waited_for(
     assert any("is back" in text for text in texts)
 
 
-async def test_a_server_that_is_read_only_is_waited_for(job: Job, dsn: str) -> None:
+async def test_a_server_that_becomes_read_only_is_waited_for(job: Job, dsn: str) -> None:
     """It was a standby until a moment ago, and is the one that writes in a moment."""
-    async with Database(f"{dsn}?options=-cdefault_transaction_read_only%3Don") as database:
+    async with Database(dsn) as database:
+        pool: Any = database._pool
+        pool.kwargs["options"] = "-cdefault_transaction_read_only=on"
+        async with database._pool.connection() as connection:
+            await connection.close()
         running = asyncio.create_task(database.run("delete from gateway_fleet.worker"))
         while not database.is_away:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0)
         running.cancel()
         await asyncio.wait([running])
     assert running.cancelled()
+
+
+@pytest.mark.usefixtures("job")
+async def test_a_server_that_is_read_only_starts_no_worker(dsn: str) -> None:
+    with pytest.raises(JournalError, match="may only be read"):
+        await Database(f"{dsn}?options=-cdefault_transaction_read_only%3Don").__aenter__()
+
+
+@pytest.mark.usefixtures("job")
+async def test_a_statement_that_lost_a_race_is_run_again(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await change(dsn, "create sequence runs")
+    async with Database(dsn) as database:
+        await database.run(
+            "do $$ begin if nextval('runs') = 1 then raise using errcode = '40001'; end if; end $$"
+        )
+    assert await rows_of(dsn, "select nextval('runs')") == [(3,)]
+    assert not caplog.records  # it was not away
+    with pytest.raises(JournalError, match="the worker was left"):
+        await database.run("select 1")
 
 
 @pytest.mark.parametrize("is_away", [False, True])

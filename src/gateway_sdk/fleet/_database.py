@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolClosed
 
 from gateway_sdk.errors import ConfigurationError, JournalError
 from gateway_sdk.rate_limit import Limiter, RateLimit
@@ -16,6 +16,9 @@ from gateway_sdk.rate_limit import Limiter, RateLimit
 AWAY: Final = (
     psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction
 )  # fmt: skip
+
+# A statement that lost against another one, where the isolation is higher than usual.
+_LOST_RACE: Final = psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -153,8 +156,10 @@ class Database:
 
     async def __aenter__(self) -> Self:
         # Once by hand: a pool that cannot open does not say why.
-        async with connected(self.address):
-            pass
+        async with connected(self.address) as connection:
+            found = await connection.execute("show transaction_read_only")
+            if await found.fetchone() == ("on",):
+                raise JournalError("the fleet's database may only be read: is it a standby?")
         await self._pool.open()
         return self
 
@@ -171,17 +176,17 @@ class Database:
                 async with self._pool.connection() as connection:
                     cursor = await connection.execute(sql, args)
                     rows = await cursor.fetchall() if cursor.description else []
+            except _LOST_RACE:
+                rows = None
+            except PoolClosed:
+                raise JournalError("the worker was left") from None
             except AWAY as error:
-                if not self.is_away:
-                    _logger.warning("the fleet's database is away (%s)", type(error).__name__)
-                self.is_away = True
+                self._note(is_away=True, reason=type(error).__name__)
                 rows = None
             except psycopg.Error as error:  # its text may show a value
                 raise _unusable(error) from None
             else:
-                if self.is_away:
-                    _logger.warning("the fleet's database is back")
-                self.is_away = False
+                self._note(is_away=False)
             # The pool's wait drops a cancellation that comes together with its end.
             if task.cancelling() > cancellations:
                 raise asyncio.CancelledError
@@ -189,6 +194,13 @@ class Database:
                 return rows
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)
+
+    def _note(self, *, is_away: bool, reason: str = "") -> None:
+        if is_away and not self.is_away:
+            _logger.warning("the fleet's database is away (%s)", reason)
+        elif self.is_away and not is_away:
+            _logger.warning("the fleet's database is back")
+        self.is_away = is_away
 
     async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
         """Reserve n permits; return the seconds after which they may be used, or less than 0."""

@@ -22,13 +22,14 @@ _SECONDS: Final = 0.2
 # The table of chunks is the queue. A delivery is dead when its lease is over, or, at once, when its
 # worker's own connection has left the server; not when the server was started since, which ends all
 # connections. What was no connection of the server when it was told, such as one of a pooler or of
-# before a restart, says nothing.
+# before a restart, says nothing. A claim whose answer was lost finds its own chunk.
 _CLAIM: Final = """
 with found as (
   select plan, number from gateway_fleet.chunk
   where queue = %(queue)s and open and {}
-    and (lease is null or lease < clock_timestamp() or (renewed > pg_postmaster_start_time()
-      and pid <> all (array(select pid from pg_stat_activity))))
+    and (lease is null or lease < clock_timestamp() or owner = %(owner)s
+      or (renewed > pg_postmaster_start_time()
+        and pid <> all (array(select pid from pg_stat_activity))))
   order by plan, number limit 1 for update skip locked)
 update gateway_fleet.chunk c set owner = %(owner)s, starts = starts + 1,
   pid = (select pid from pg_stat_activity where pid = %(pid)s),
@@ -39,7 +40,7 @@ where (c.plan, c.number) = (found.plan, found.number) and plan.id = found.plan
 returning plan.id, plan.size, c.number, part.items, c.starts, c.suspect, c.suspicion
 """
 
-_CLAIM_NEXT: Final = _CLAIM.format("true")
+_CLAIM_NEXT: Final = _CLAIM.format("(plan, number) > (%(plan)s::int, %(number)s::int)")
 
 _CLAIM_ONE: Final = _CLAIM.format(
     "plan = (select id from gateway_fleet.plan where name = %(name)s) and number = %(number)s"
@@ -131,6 +132,7 @@ class Delivery:
     def __init__(self, database: Database, owner: UUID, row: Sequence[Any]) -> None:
         plan, size, number, self._items, self.starts, self.suspect, self.suspicion = row
         self.owner = owner
+        self.place = plan, number
         self.is_lost = False
         self._database = database
         self._args: dict[str, Any] = {
@@ -144,13 +146,13 @@ class Delivery:
     @classmethod
     async def claim(
         cls, database: Database, queue: str, chunk: tuple[str, int] | None = None, *,
-        lease: float, pid: int | None,
+        lease: float, pid: int | None, behind: tuple[int, int] = (0, -1),
     ) -> Self | None:  # fmt: skip
         """Take a chunk, or the next one; None if it is done, another has it, or there is none."""
         owner = uuid4()
         args = {"queue": queue, "owner": owner, "lease": lease, "pid": pid}
         if chunk is None:
-            rows = await database.run(_CLAIM_NEXT, args)
+            rows = await database.run(_CLAIM_NEXT, {**args, "plan": behind[0], "number": behind[1]})
         else:
             rows = await database.run(_CLAIM_ONE, {**args, "name": chunk[0], "number": chunk[1]})
         return cls(database, owner, rows[0]) if rows else None

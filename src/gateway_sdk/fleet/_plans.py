@@ -92,6 +92,7 @@ select from held where lease > clock_timestamp()
 """
 
 _SNAPSHOT: Final = "set transaction isolation level repeatable read, read only"
+_MAY_BE_IDLE: Final = "set local idle_in_transaction_session_timeout = 0"
 
 # The columns are those of `bulk.export`; `time` is not kept.
 _RESULTS: Final = """
@@ -345,6 +346,7 @@ async def collect(
                 " for the workers, or give partial=True"
             )
         plan, _, _, size = await _find(connection, name)
+        await connection.execute(_MAY_BE_IDLE)
         exported = await (await connection.execute("select pg_export_snapshot()")).fetchone()
         shared = SQL("set transaction snapshot {}").format(*(exported or ()))
 
@@ -352,6 +354,7 @@ async def collect(
             with psycopg.connect(address) as reading:
                 reading.execute(_SNAPSHOT)
                 reading.execute(shared)
+                reading.execute(_MAY_BE_IDLE)
                 rows = functools.partial(_rows_of, reading, plan, size, status.chunks)
                 return bulk.write_results(rows, out, rates=rates)
 

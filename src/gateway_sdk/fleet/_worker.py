@@ -55,6 +55,10 @@ class _Share:
     left: int
 
 
+class FunctionExitError(Exception):
+    """A job's function raised what would end its worker, such as `SystemExit`."""
+
+
 class _WorkerLedger:
     """Passes what the run writes to the delivery of each item."""
 
@@ -117,6 +121,7 @@ class Worker:
         self._timeout: asyncio.Timeout | None = None  # of the run
         self._changed = asyncio.Event()
         self._is_alone = False
+        self._behind = 0, -1  # the chunk that was given back last: those behind it come first
         self._error: BaseException | None = None
         self._alive: psycopg.AsyncConnection[Any] | None = None
         self._waits_for: tuple[str, datetime] | None = None
@@ -196,7 +201,8 @@ class Worker:
 
     async def _take(self) -> None:
         while not self._stopping.is_set():
-            if not await self._deliver():
+            if await self._deliver() is None:
+                self._behind = 0, -1
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK):
                         await self._stopping.wait()
@@ -234,7 +240,12 @@ class Worker:
         if self._stopping.is_set():
             return False
         delivery = await Delivery.claim(
-            self._database, self._queue, chunk, lease=self._lease, pid=self._pid
+            self._database,
+            self._queue,
+            chunk,
+            lease=self._lease,
+            pid=self._pid,
+            behind=self._behind,
         )
         if delivery is None:
             return None
@@ -243,6 +254,8 @@ class Worker:
             await self._do(delivery)
         finally:  # what is finished is stored, the rest given back
             done = await to_the_end(self._release(delivery))
+            if not done:
+                self._behind = delivery.place
         return done
 
     async def _release(self, delivery: Delivery) -> bool:
@@ -328,7 +341,12 @@ class Worker:
         share, _, item = self._items[number]
         if share.delivery.is_lost:
             raise OvertakenError("not sent: the chunk belongs to another worker now")
-        return await self._work.call(self._session, item)
+        try:
+            return await self._work.call(self._session, item)
+        except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit would end each worker in turn
+            raise FunctionExitError(type(error).__name__) from None
 
     def _note(self, progress: Progress) -> None:
         outage = progress.outage
