@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Observer, Outcome, ReplyLostError, StatusError
-from gateway_sdk._transport.connection import MOST_UNREAD
+from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import CALLS
 from tests.support.engines import CHUNK, IDLE, Greedy, Pieces, body_of, engine_at
@@ -88,8 +88,19 @@ async def test_an_upload_that_is_given_up_is_cut(how: str, piece: int) -> None:
 EARLY_SUCCESS = OK.replace(b"200 OK", b"202 -")
 
 
-async def test_an_early_success_is_followed_by_the_rest_of_the_content() -> None:
-    """The server may want it; then the connection is used again."""
+@pytest.mark.parametrize("buffered", [False, True])
+async def test_an_early_success_is_followed_by_the_rest_of_the_content(
+    monkeypatch: pytest.MonkeyPatch, buffered: bool
+) -> None:
+    """The server may want it, also what the event loop has not given to the system yet."""
+    if buffered:  # all of it
+        made = Connection.connection_made
+
+        def unlimited(connection: Connection, transport: Any) -> None:
+            made(connection, transport)
+            connection.limit_unsent(2**30)
+
+        monkeypatch.setattr(Connection, "connection_made", unlimited)
     received: list[int] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

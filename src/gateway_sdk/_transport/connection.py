@@ -116,6 +116,10 @@ class Connection(asyncio.Protocol):
         """Whether nothing waits for the system or for TLS."""
         return self.can_write() and not self._transport.get_write_buffer_size()
 
+    def limit_unsent(self, size: int | None) -> None:
+        """Let `can_write` be true up to so many bytes that wait for the system; None: as usual."""
+        self._transport.set_write_buffer_limits(size)
+
     def is_quiet(self) -> bool:
         """Whether it is open, and no data have come that nobody has read."""
         return not (self._received or self.is_closing())

@@ -55,6 +55,10 @@ class Exchange(httpx.AsyncByteStream):
         while not self.reply.status:
             if (news := self._read_on()) is not None:
                 await news
+        if not (self._left_at_once or self._reply_is_final or self.connection.has_sent_all()):
+            self.connection.limit_unsent(0)
+            await self._flush()
+            self.connection.limit_unsent(None)
 
     async def _send_chunks(
         self, head: bytes, content: AsyncIterable[bytes], length: int | None
