@@ -6,6 +6,7 @@ import signal
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -80,9 +81,7 @@ def sandbox(
             ) from None
     if not is_loopback(host):
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
-    # What a script starts with "&" ignores Ctrl-C, and the first process of a container SIGTERM.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what "&" starts ignores Ctrl-C
     try:
         asyncio.run(_serve(Sandbox(seed=seed, faults=faults), host, port))
     except KeyboardInterrupt:
@@ -94,11 +93,12 @@ def sandbox(
         raise CommandError(f"{problem}\n{advice}") from error
 
 
-def _interrupt(*_: object) -> None:
-    signal.raise_signal(signal.SIGINT)
-
-
 async def _serve(sandbox: Sandbox, host: str, port: int) -> None:
+    with suppress(NotImplementedError):  # on Windows, which has no SIGTERM
+        # With a handler of its own, any signal wakes the loop, also one that comes as it falls
+        # asleep. The first process of a container ignores SIGTERM without one.
+        stop = signal.SIGINT
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, stop)
     async with sandbox.serve(host, port, log=say) as base_url:
         _greet(base_url)
         await asyncio.Event().wait()  # until Ctrl-C
