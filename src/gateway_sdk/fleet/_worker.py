@@ -158,7 +158,7 @@ class Worker:
             await work
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001 - also one that a function of the user raises
+        except BaseException as error:  # noqa: BLE001 - whatever it is, nobody else would see it
             self._error = self._error or error
         finally:
             self.stop()
