@@ -32,7 +32,7 @@ hypothesis.settings.register_profile("full", deadline=None)
 
 # Their modules import what Windows, or wine, lacks.
 collect_ignore = (
-    [*("fleet", "cli/commands/test_fleet.py", "cli/test_chart.py"), "bulk/journal/test_killed.py"]
+    [*("fleet", "cli/test_fleet.py", "cli/test_chart.py"), "bulk/journal/test_killed.py"]
     if os.name == "nt"
     else []
 )

@@ -56,9 +56,9 @@ class Place:
 
     def worker(self) -> Popen[bytes]:
         """Start a worker."""
-        command = [sys.executable, "-m", "gateway_sdk.cli", "fleet", "worker"]
+        program = "from gateway_sdk.cli import main; main()"
         return Popen(  # noqa: S603 - ours
-            [*command, "benchmarks.fleet.jobs:trial"],
+            [sys.executable, "-c", program, "fleet", "worker", "benchmarks.fleet.jobs:trial"],
             env=self.environment(), cwd=ROOT, stdout=self.log, stderr=self.log,
         )  # fmt: skip
 

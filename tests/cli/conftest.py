@@ -13,9 +13,7 @@ from gateway_sdk.cli import main
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
 from tests.cli.logins import Tab
-from tests.cli.support import Ended, Terminal
-
-GATEWAY = ("-m", "gateway_sdk.cli")
+from tests.cli.support import GATEWAY, Ended, Terminal
 
 # What a developer's own shell may have set, and what would change what is printed.
 MOODS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TERM", "CI")
@@ -60,7 +58,7 @@ def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
     def start(*arguments: str | Path, **more: str) -> Terminal:
-        opened.append(Terminal([sys.executable, *GATEWAY, *arguments], environment(**more)))
+        opened.append(Terminal([*GATEWAY, *arguments], environment(**more)))
         return opened[-1]
 
     yield start
@@ -75,7 +73,7 @@ def start_gateway() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def start(*arguments: str | Path, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, *GATEWAY, *arguments],
+            [*GATEWAY, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -24,6 +24,9 @@ if sys.platform != "win32":
     import termios
 
 
+GATEWAY = (sys.executable, "-c", "from gateway_sdk.cli import main; main()")
+
+
 def wait_until_asleep(pid: int) -> None:
     """Wait until a program waits: a signal just before it does is noticed a key later."""
     stat = Path(f"/proc/{pid}/stat")

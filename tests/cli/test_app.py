@@ -2,7 +2,6 @@ import io
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
@@ -73,10 +72,6 @@ def test_shells_complete_commands_and_options(
 
     assert caught.value.code == 0
     assert sorted(capsys.readouterr().out.split()) == offered
-
-
-def test_importing_the_command_does_not_run_it() -> None:
-    assert import_module("gateway_sdk.cli.__main__").main is main
 
 
 def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:

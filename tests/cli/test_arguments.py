@@ -14,7 +14,8 @@ from babel.numbers import list_currencies
 from hypothesis import given, strategies as st
 
 from gateway_sdk.cli.arguments import check_place, open_content, read_json, write_file
-from gateway_sdk.cli.commands.rates import (
+from gateway_sdk.cli.process import CommandError
+from gateway_sdk.cli.rates import (
     CURRENCIES,
     choose_range,
     day_of,
@@ -24,7 +25,6 @@ from gateway_sdk.cli.commands.rates import (
     parse_symbols,
     split_codes,
 )
-from gateway_sdk.cli.process import CommandError
 
 Parse = Callable[[Any], Any]
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli import app, commands
+from gateway_sdk import cli
+from gateway_sdk.cli import app
 from gateway_sdk.sandbox import Sandbox
 from tests.cli.support import Call
 
-EXAMPLES = files(commands.__name__).joinpath("examples.txt").read_text("utf-8").splitlines()
+EXAMPLES = files(cli).joinpath("examples.txt").read_text("utf-8").splitlines()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import errno
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from gateway_sdk.cli.process import (
     write_out,
 )
 from gateway_sdk.sandbox import Fault, Sandbox
-from tests.cli.support import Call
+from tests.cli.support import GATEWAY, Call
 
 FULL = Path("/dev/full")
 
@@ -116,7 +117,7 @@ def test_every_command_tells_of_a_full_disk(
 
 @pytest.mark.posix
 def test_head_leaves_no_trace() -> None:
-    command = f"{sys.executable} -m gateway_sdk.cli --sandbox countries | head -n 1"
+    command = f"{shlex.join(GATEWAY)} --sandbox countries | head -n 1"
 
     ended = subprocess.run(command, shell=True, capture_output=True, check=False, text=True)  # noqa: S602 - a pipe
 
@@ -226,7 +227,7 @@ def test_messages_that_are_lost_change_nothing(
         writing = os.open(FULL, os.O_WRONLY)
 
     ended = subprocess.run(
-        [sys.executable, "-m", "gateway_sdk.cli", *command.split()],
+        [*GATEWAY, *command.split()],
         cwd=tmp_path,
         check=False,
         stdout=subprocess.PIPE,

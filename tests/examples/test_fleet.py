@@ -21,6 +21,7 @@ from tests.support.redis_server import NEEDS_REDIS, RedisServer
 pytestmark = [NEEDS_POSTGRES, pytest.mark.timeout(180)]
 QUERIES = 8 * 7
 JOB = "examples.fleet_rates:rates"
+GATEWAY = ("-c", "from gateway_sdk.cli import main; main()")
 
 
 @pytest.fixture
@@ -29,14 +30,14 @@ def job(dsn: str, monkeypatch: pytest.MonkeyPatch, gateway_env: dict[str, str]) 
     return Job("rates", operation="exchange_rate_series")
 
 
-async def call(module: str, *arguments: str) -> Ended:
-    return await run(sys.executable, "-m", module, *arguments, folder=ROOT)
+async def call(*command: str) -> Ended:
+    return await run(sys.executable, *command, folder=ROOT)
 
 
 @asynccontextmanager
 async def worker(*command: str) -> AsyncIterator[None]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", *command, cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
+        sys.executable, *command, cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
     )
     try:
         yield
@@ -51,12 +52,12 @@ async def until_complete(job: Job) -> None:
 
 
 async def test_the_queue_of_the_fleet(job: Job, gateway_sandbox: Sandbox, tmp_path: Path) -> None:
-    assert (await call("gateway_sdk.cli", "fleet", "init", JOB)).status == 0
-    assert (await call("examples.fleet_rates")).err == ""
-    async with worker("gateway_sdk.cli", "fleet", "worker", JOB):
+    assert (await call(*GATEWAY, "fleet", "init", JOB)).status == 0
+    assert (await call("-m", "examples.fleet_rates")).err == ""
+    async with worker(*GATEWAY, "fleet", "worker", JOB):
         await until_complete(job)
     out = tmp_path / "rates.csv"
-    command = ("gateway_sdk.cli", "fleet", "collect", JOB, "rates-2026-01", str(out))
+    command = (*GATEWAY, "fleet", "collect", JOB, "rates-2026-01", str(out))
     assert (await call(*command)).status == 0
     assert len(gateway_sandbox.received) == QUERIES
 
@@ -67,9 +68,9 @@ async def test_dask_runs_what_is_missing(
 ) -> None:
     place = tmp_path / "rates.csv"
 
-    first = await call("examples.fleet_dask", str(place))
+    first = await call("-m", "examples.fleet_dask", str(place))
     asked = len(gateway_sandbox.received)
-    second = await call("examples.fleet_dask", str(place))
+    second = await call("-m", "examples.fleet_dask", str(place))
 
     assert first.out == second.out, first.err
     assert first.out.endswith(f" rates in {place}\n"), first.err
@@ -85,8 +86,10 @@ async def test_celery_delivers_the_chunks(
     try:
         server.start()
         monkeypatch.setenv("CELERY_BROKER_URL", server.url.replace("unix:", "redis+socket:"))
-        assert (await call("examples.fleet_celery")).err == ""
-        async with worker("celery", "-A", "examples.fleet_celery", "worker", "--concurrency", "2"):
+        assert (await call("-m", "examples.fleet_celery")).err == ""
+        async with worker(
+            "-m", "celery", "-A", "examples.fleet_celery", "worker", "--concurrency", "2"
+        ):
             await until_complete(job)
     finally:
         server.kill()
@@ -112,7 +115,7 @@ async def test_the_image_and_the_services_name_what_there_is(
 
     async def gateway(words: list[str]) -> int:
         assert words[0] == "gateway"
-        command = (sys.executable, "-m", "gateway_sdk.cli", *words[1:])
+        command = (sys.executable, *GATEWAY, *words[1:])
         return (await run(*command, folder=tmp_path)).status
 
     (check,) = [line.partition("CMD ")[2] for line in lines if line.startswith("HEALTHCHECK")]

@@ -39,7 +39,7 @@ async def log_in(server: str, folder: Path, decision: str, *options: str) -> tup
     """Return the status and the output of the command; Ctrl-C ends what keeps a port."""
     browser = [sys.executable, str(HERE / "consent.py"), str(CHROMIUM), decision]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway_sdk.cli", "login", *options,
+        sys.executable, "-c", "from gateway_sdk.cli import main; main()", "login", *options,
         env={
             **os.environ,
             "GATEWAY_BASE_URL": "https://gateway.example.com",

@@ -1,22 +1,24 @@
 """The command line: its options, the table of its commands, and the messages of errors.
 
-A command is a function in `commands/`. Its module is imported when the command is used, so that
-`--version` and `--help` do not import the SDK.
+The module of a command is imported when the command is used, so that `--version` and `--help` do
+not import the SDK.
 """
 
 import traceback
 from copy import copy
 from importlib import import_module
 from pkgutil import get_data
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
-from gateway_sdk.cli import commands
 from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, say
+
+if TYPE_CHECKING:  # here PyInstaller and other freezers find them
+    from gateway_sdk.cli import fleet, login, operations, rates, sandbox  # noqa: F401
 
 NOT_TAKEN: Final = {
     **dict.fromkeys(
@@ -66,7 +68,7 @@ SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in 
 
 def load(name: str) -> Any:
     """Import a command or a group; the options of the root may follow it, too."""
-    module = import_module(f"{commands.__name__}.{PLACES.get(name, name)}")
+    module = import_module(f"gateway_sdk.cli.{PLACES.get(name, name)}")
     group: Any = typer.main.get_group(module.app)
     found = group.commands.get(name, group)
     members = {f"{name} {member}": it for member, it in getattr(found, "commands", {}).items()}
@@ -90,7 +92,7 @@ def load(name: str) -> Any:
 
 def _examples(words: str) -> str | None:
     """Write what stands below the help of a command or a group; tests run it."""
-    data = get_data(commands.__name__, "examples.txt") or b""
+    data = get_data("gateway_sdk.cli", "examples.txt") or b""
     lines = [it for it in data.decode().splitlines() if f"{it} ".startswith(f"gateway {words} ")]
     # typer does not wrap the lines of a paragraph that begins with "\b".
     return "\n  ".join(("\b\nExamples:", *lines)) if lines else None

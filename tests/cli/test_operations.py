@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.commands.operations import matches
+from gateway_sdk.cli.operations import matches
 from gateway_sdk.models import Address, Country, CreateRequest, PersonData
 from gateway_sdk.sandbox import Sandbox
 from tests.cli.support import Call, Start, StartInTerminal

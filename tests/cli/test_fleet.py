@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.cli.commands import fleet
+from gateway_sdk.cli import fleet
 from gateway_sdk.cli.process import Status
 from gateway_sdk.fleet import Status as PlanStatus, Waiting, Worker
 from gateway_sdk.sandbox import Fault, Sandbox
-from tests.cli.support import Call, Ended, StartInTerminal
+from tests.cli.support import GATEWAY, Call, Ended, StartInTerminal
 from tests.support.postgres_server import NEEDS_POSTGRES
 
 pytestmark = NEEDS_POSTGRES
@@ -222,7 +222,7 @@ def test_a_bar_shows_the_progress_until_the_plan_is_complete(
     served.faults.on("exchange_rate_series", Fault.status(503), at=1)
     watching = start_in_terminal("fleet", "status", "jobs:rates", "p", "--watch")
     watching.read_until("0/5")
-    command = [sys.executable, "-m", "gateway_sdk.cli", "fleet", "worker", "jobs:rates"]
+    command = [*GATEWAY, "fleet", "worker", "jobs:rates"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as worker:
         watching.read_until("done     4 of 5")
         assert planned("worker", "--check").status == 0

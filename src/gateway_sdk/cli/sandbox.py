@@ -20,9 +20,8 @@ from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import export
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import cannot_write, check_place, make_folder, option, write_file
-from gateway_sdk.cli.commands.rates import day_of
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, whole_output
-from gateway_sdk.cli.run import Run
+from gateway_sdk.cli.rates import Run, day_of
 from gateway_sdk.cli.series import Series, area, draw_chart, resample
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,

@@ -119,7 +119,7 @@ def example() -> None:
     Remove the fields that your gateway does not need, and change the others. Nothing is sent.
     """
     # Interface: CreateRequest and its objects. No data of a real person.
-    write_out(files("gateway_sdk.cli.commands").joinpath("customer.json").read_bytes())
+    write_out(files("gateway_sdk.cli").joinpath("customer.json").read_bytes())
 
 
 @customer.command()

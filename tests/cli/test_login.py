@@ -17,7 +17,7 @@ from keyring.backend import KeyringBackend
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli.commands.login import describe_scope
+from gateway_sdk.cli.login import describe_scope
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
@@ -172,7 +172,7 @@ def test_store_that_hangs_is_not_waited_for(
     before, ring = keyring.get_keyring(), LockedRing()
     keyring.set_keyring(ring)
     monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
-    monkeypatch.setattr("gateway_sdk.cli.commands.login.STORE_TIMEOUT", 0.1)
+    monkeypatch.setattr("gateway_sdk.cli.login.STORE_TIMEOUT", 0.1)
     ended = call_gateway(command)
     ring.unlocked.set()
     keyring.set_keyring(before)

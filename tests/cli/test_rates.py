@@ -20,9 +20,9 @@ from rich.progress import Progress as Bar
 from starlette.responses import Response
 
 from gateway_sdk.bulk import BulkResult, Outage, Progress
-from gateway_sdk.cli import run as bulk_run
+from gateway_sdk.cli import rates
 from gateway_sdk.cli.output import Notes, progress
-from gateway_sdk.cli.run import Run
+from gateway_sdk.cli.rates import Run
 from gateway_sdk.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
@@ -37,8 +37,8 @@ from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from gateway_sdk.session import GatewaySession
 from tests.bulk.runs import room_for, rows
-from tests.cli.commands.test_demo import SHOWN
 from tests.cli.support import Call, StartInTerminal, Terminal, interrupt
+from tests.cli.test_demo import SHOWN
 
 SERIES = 6
 """Two currencies, over three parts of October."""
@@ -451,9 +451,7 @@ async def test_what_a_run_waits_for_is_told_once(
             on_progress(Progress(0, 0, 0, None, found))
         yield result(failure(ServerError, LOST, 500))
 
-    monkeypatch.setattr(
-        bulk_run, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it))
-    )
+    monkeypatch.setattr(rates, "counting_bar", lambda _: nullcontext(lambda *it: shown.append(it)))
     currency = SimpleNamespace(exchange_rate_series_bulk=results)
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 

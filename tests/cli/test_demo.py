@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from gateway_sdk.cli.commands import sandbox as commands
+from gateway_sdk.cli import sandbox as commands
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._reference_data import country_list

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 import typer
 
 from gateway_sdk.cli.arguments import argument, cannot_write, name_of, option, reading, switch
-from gateway_sdk.cli.commands.rates import OutFile
 from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
+from gateway_sdk.cli.rates import OutFile
 from gateway_sdk.fleet import Job, Status as PlanStatus
 
 app = typer.Typer(rich_markup_mode=None)
