@@ -106,7 +106,7 @@ def test_rates_that_cannot_be_written_are_told(
     ended = call_gateway("demo", "--out", tmp_path)
 
     why = f"gateway: cannot write {tmp_path}/rates.csv: No space left on device"
-    assert ended.status == 2
+    assert ended.status == 1
     assert ended.err.splitlines()[-1] == why
 
 

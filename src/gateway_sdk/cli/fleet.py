@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
 
-from gateway_sdk.cli.arguments import argument, cannot_write, name_of, option, reading, switch
+from gateway_sdk.cli.arguments import argument, name_of, option, reading, switch, writing
 from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.cli.rates import OutFile
@@ -137,10 +137,8 @@ def collect(
         lacking = f"{seen.missing + seen.begun} of {seen.items} items have no result yet"
         advice = "Wait for the workers, or give --partial."
         raise CommandError(f"{lacking}\n{advice}", Status.UNCHANGED)
-    try:
+    with writing(out, Status.FAILED):
         rows = run(job.collect(plan, out, partial=partial)).rows
-    except OSError as error:
-        raise cannot_write(out, error, Status.FAILED) from None
     say(f"{printable(str(out))}: {rows} rows")
     seen = run(job.status(plan))
     say("\n".join(_told(seen)))
@@ -259,7 +257,5 @@ def _lines(path: str) -> Iterator[Any]:
         with reading(path) as file:
             for number, line in enumerate(file, 1):  # noqa: B007 - for the message
                 yield json.loads(line)  # it knows a byte order mark
-    except OSError as error:
-        raise CommandError(f"cannot read {name_of(path)}: {error.strerror}") from None
     except (RecursionError, ValueError):  # also of what is not UTF-8
         raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None

@@ -16,8 +16,8 @@ from gateway_sdk.cli.arguments import (
     AsCsv,
     AsJson,
     argument,
+    content_of,
     name_of,
-    open_content,
     option,
     read_json,
     refuse,
@@ -228,7 +228,7 @@ def upload(
     The request is never sent twice: if the reply is lost, the status is 5, and somebody has to
     check at the gateway.
     """
-    content = open_content(file)
+    content = content_of(file)
     with output.upload_bar("Uploading") as show:
         reply = ask(lambda it: it.aml.upload_document(content, content_type, on_progress=show))
     output.show_done("The document is uploaded.", reply)
@@ -242,7 +242,7 @@ def update(
     content_type: ContentType = None,
 ) -> None:
     """Replace the content of a document, and print the gateway's reply as JSON."""
-    given = document_id, open_content(file), content_type
+    given = document_id, content_of(file), content_type
     with output.upload_bar("Updating") as show:
         reply = ask(lambda it: it.aml.update_document(*given, on_progress=show))
     output.show_done("The document is updated.", reply)
@@ -266,7 +266,7 @@ def status(
         raise CommandError("give the new status, or --file")
     if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
         refuse(f"{name_of(value)} is a file\nTo send its content, give --file.")
-    given = document_id, open_content(file) if file is not None else value or "", content_type
+    given = document_id, content_of(file) if file is not None else value or "", content_type
     reply = ask(lambda it: it.aml.change_document_status(*given))
     output.show_done("The status is changed.", reply)
 
@@ -285,6 +285,6 @@ def webhook(
     """
     if file is None and content_type is not None:
         raise CommandError("--content-type needs a file")
-    content = None if file is None else open_content(file)
+    content = None if file is None else content_of(file)
     ask(lambda gateway: gateway.kyc.send_webhook(content, content_type))
     output.show_done("The gateway has acknowledged it.", None)

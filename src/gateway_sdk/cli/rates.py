@@ -18,11 +18,10 @@ from gateway_sdk.cli.arguments import (
     AsCsv,
     AsJson,
     argument,
-    cannot_write,
     check_place,
     option,
     switch,
-    write_file,
+    writing,
 )
 from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
@@ -215,7 +214,9 @@ def rates(
     told = f"{len(series.days)} days, {'1 currency' if count == 1 else f'{count} currencies'}"
     for path, make in ((parquet, to_parquet), (png, draw_chart)):
         if path is not None:
-            write_file(path, make(series))
+            drawn = make(series)
+            with writing(path, Status.FAILED):
+                path.write_bytes(drawn)
             say(f"{printable(str(path))}: {told}")
 
 
@@ -469,12 +470,10 @@ def export(
 
 def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Exported:
     try:
-        written = bulk.export(journal, out, rates=rates)
+        with writing(out, Status.FAILED):
+            written = bulk.export(journal, out, rates=rates)
     except JournalError as error:
         raise CommandError(printable(str(error))) from None
-    except OSError as error:
-        failure = cannot_write(out, error)
-        raise CommandError(f"{failure}; the journal is complete", Status.FAILED) from None
     say(f"{printable(str(out))}: {written.rows} rows")
     return written
 

@@ -19,7 +19,7 @@ from gateway_sdk._url import is_loopback
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import export
 from gateway_sdk.cli import output
-from gateway_sdk.cli.arguments import cannot_write, check_place, make_folder, option, write_file
+from gateway_sdk.cli.arguments import check_place, option, writing
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, whole_output
 from gateway_sdk.cli.rates import Run, day_of
 from gateway_sdk.cli.series import Series, area, draw_chart, resample
@@ -146,7 +146,8 @@ def demo(
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
     began, console = time.monotonic(), output.make_console()
-    make_folder(out)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     rates_path, chart_path = check_place(out / "rates.csv"), check_place(out / "rates.png")
     heading = "Gateway demo: a year of exchange rates, asked from a gateway"
     console.print(heading, style="bold", end="\n\n")
@@ -154,10 +155,8 @@ def demo(
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / "rates.db"
         run, users = asyncio.run(_fetch_rates(journal))
-        try:
+        with writing(rates_path, Status.FAILED):
             export(journal, rates_path, rates=True)
-        except OSError as error:
-            raise cannot_write(rates_path, error) from None
     series = _read(rates_path)
     console.print()
     console.out(output.to_terminal(_table(series, users), console)[0], highlight=False)
@@ -175,7 +174,8 @@ def demo(
             subtitle=subtitle,
             named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
         )
-    write_file(chart_path, drawn)
+    with writing(chart_path, Status.FAILED):
+        chart_path.write_bytes(drawn)
     count = sum(map(len, series.rates.values()))
     others = len(users.keys() - series.rates.keys() - {BASE})
     took = f"{time.monotonic() - began:.1f} s, for {run.asked + 1} calls and the chart"
