@@ -28,27 +28,14 @@ from gateway_sdk.cli.process import CommandError, printable
 PATH = "/folder" * 20
 
 
-@pytest.mark.posix  # rich makes a console of Windows one narrower
-@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("300", 300)])
-def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-
-    assert make_console().width == used
-
-
-def test_facts_are_indented_under_themselves(
+def test_facts_stand_on_one_line_each(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Words stay whole: a path that is longer than any line can be copied as it stands."""
+    """A path that is longer than the terminal can be copied as it stands."""
     monkeypatch.setenv("COLUMNS", "40")
-    print_key_values([("Failed", "AED AFN ALL AMD AOA ARS AUD AWG"), ("", PATH), ("Client", " ")])
+    print_key_values([("Kept in", PATH), ("Client", " ")])
 
-    assert capsys.readouterr().out.splitlines() == [
-        "Failed     AED AFN ALL AMD AOA ARS AUD",
-        "           AWG",
-        f"           {PATH}",
-        "Client     ",
-    ]
+    assert capsys.readouterr().out.splitlines() == [f"Kept in    {PATH}", "Client      "]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +210,7 @@ def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) 
         "orderId  note            quantity  createdAt",
         "─" * 59,
         "order-1                      1.50  2026-09-22T21:05:37.000Z",
-        "order-2  tab\\tand\\nline     12     2026-09-22T21:05:37.000Z",
+        "order-2  tab\\tand\\nline        12  2026-09-22T21:05:37.000Z",
     ]
 
 
@@ -250,7 +237,7 @@ def test_word_that_is_wider_than_the_terminal_is_folded(monkeypatch: pytest.Monk
         # Only numbers, and texts that are numbers, stand to the right.
         (
             Table(("switch", "amount"), [[True, "1.5"], [False, "-10"]]),
-            ["switch  amount", "true       1.5", "false    -10"],
+            ["switch  amount", "true       1.5", "false      -10"],
         ),
         # The header stands in any case.
         (Table(("name",), []), ["name"]),
@@ -276,7 +263,7 @@ def test_terminal_has_the_columns_that_fit(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
 
-    shown, left_out = to_terminal(ORDERS, make_console(fewest_columns=1))
+    shown, left_out = to_terminal(ORDERS, make_console())
 
     assert tuple(left_out) == ORDERS.columns[kept:], "as they are called, without padding"
     assert len(shown.splitlines()[2:]) == 2 or columns == 3

@@ -16,12 +16,11 @@ from typing import Any, NoReturn, cast
 
 import httpx
 import pytest
-from rich.progress import Progress as Bar
 from starlette.responses import Response
 
 from gateway_sdk.bulk import BulkResult, Outage, Progress
 from gateway_sdk.cli import rates
-from gateway_sdk.cli.output import Notes, progress
+from gateway_sdk.cli.output import progress
 from gateway_sdk.cli.rates import Run
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -407,24 +406,6 @@ def test_deadline_and_failures_are_told_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("new", "words"),
-    [
-        (0, "· 1 failed"),
-        (1, "· 1 failed · 0.12/s · 48 s left"),
-        (160, "· 1 failed · 20/s · 0 s left"),
-        (9876, "· 1 failed · 1200/s · 0 s left"),
-    ],
-)
-def test_pace_is_that_of_what_is_new(new: int, words: str) -> None:
-    """What earlier runs fetched is done, but makes the gateway no faster."""
-    times = iter([100.0, *[108.0] * 9])  # the bar begins; then it is drawn, 8 seconds later
-    bar = Bar(get_time=lambda: next(times))
-    bar.add_task("", total=10, completed=4, new=new, notes=["1 failed"])
-
-    assert str(Notes().render(bar.tasks[0])) == words
-
-
 @pytest.mark.parametrize("stderr", [io.StringIO(), None])
 def test_nothing_is_drawn_without_a_terminal(
     monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO | None
@@ -456,7 +437,7 @@ async def test_what_a_run_waits_for_is_told_once(
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 
     assert capsys.readouterr().err.startswith("Since 03:04:05 UTC: no connection\n")
-    assert shown == [(0, 1, 0, "waiting since 03:04:05 UTC"), (0, 1, 0), (1, 1, 1, "1 failed")]
+    assert shown == [(0, 1, "waiting since 03:04:05 UTC"), (0, 1), (1, 1, "1 failed")]
 
 
 async def test_a_list_of_countries_that_is_late_is_no_deadline_of_the_run() -> None:

@@ -213,13 +213,11 @@ def _log_to_stderr() -> None:
 
 async def _watched(job: Job, plan: str) -> PlanStatus:
     seen = await job.status(plan)
-    before = seen.items - seen.missing
     with counting_bar("Done") as show:
         while not seen.is_complete:
             notes = [f"{seen.failed} failed"] if seen.failed else []
             notes += [f"waits: {printable(one.reason)}" for one in seen.waiting[:1]]
-            ended = seen.items - seen.missing
-            show(ended, seen.items, ended - before, *notes)
+            show(seen.items - seen.missing, seen.items, *notes)
             await sleep(LOOK)
             seen = await job.status(plan)
     return seen

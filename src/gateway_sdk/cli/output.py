@@ -11,8 +11,6 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import accumulate
-from textwrap import wrap
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import simplejson
@@ -31,12 +29,9 @@ from gateway_sdk.cli.process import (
     write_out,
 )
 
-FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
-KEY_COLUMNS: Final = 11
-
 KeyValue = tuple[str, str]
 Show = Callable[..., None]
-"""Updates a bar: how many are done, of how many, how many of them are new, and other words."""
+"""Updates a bar: how much is done, of how much, and other words."""
 
 
 class _Console(Console):
@@ -46,62 +41,49 @@ class _Console(Console):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def make_console(*, fewest_columns: int = FEWEST_COLUMNS, stderr: bool = False) -> Console:
-    console = _Console(markup=False, emoji=False, highlight=False, stderr=stderr)
-    console.width = max(fewest_columns, console.width)
-    return console
+def make_console(*, stderr: bool = False) -> Console:
+    return _Console(markup=False, emoji=False, highlight=False, stderr=stderr)
 
 
 def print_key_values(pairs: Iterable[KeyValue]) -> None:
-    """Print keys in bold with their values; a long word such as a path is not broken."""
+    """Print keys in bold with their values; only the terminal breaks a line."""
     console = make_console()
-    room, indent = console.width - KEY_COLUMNS, "\n" + " " * KEY_COLUMNS
     for key, value in pairs:
-        lines = wrap(value, room, break_long_words=False, break_on_hyphens=False)
-        text = Text.assemble((f"{key:<{KEY_COLUMNS}}", "bold"), indent.join(lines))
-        console.print(text, soft_wrap=True)  # it is wrapped already
-
-
-class Notes(bars.ProgressColumn):
-    """What a command says of its progress, then the speed, and the time for what is left."""
-
-    def render(self, task: bars.Task) -> Text:
-        """Write them; the speed is that of what is new since the bar began."""
-        notes, speed = [*task.fields["notes"]], task.fields["new"] / (task.elapsed or 1)
-        if speed:
-            two_digits = float(f"{speed:.2g}")
-            left = format_span((task.remaining or 0) / speed)
-            notes += [f"{two_digits:g}/s", f"{left} left"]
-        return Text(" ".join(f"· {words}" for words in notes))
+        console.print(Text.assemble((f"{key:<11}", "bold"), value), soft_wrap=True)
 
 
 def counting_bar(doing: str) -> AbstractContextManager[Show]:
-    return progress(doing, bars.MofNCompleteColumn(), Notes(Column(no_wrap=True)))
+    one_line = Column(no_wrap=True)
+    notes = bars.TextColumn("{task.fields[notes]}", markup=False, table_column=one_line)
+    return progress(doing, bars.MofNCompleteColumn(), notes)
 
 
 def upload_bar(doing: str) -> AbstractContextManager[Show]:
-    speed, left = bars.TransferSpeedColumn(), bars.TimeRemainingColumn()
-    return progress(doing, bars.DownloadColumn(), speed, left)
+    return progress(doing, bars.DownloadColumn(), bars.TransferSpeedColumn())
 
 
 @contextmanager
 def progress(doing: str, *columns: bars.ProgressColumn) -> Generator[Show]:
     """Draw a bar on standard error, in a terminal only, and yield a function that updates it."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    named = bars.TextColumn(doing), bars.BarColumn(bar_width=None)
-    console = make_console(fewest_columns=1, stderr=True)
-    with bars.Progress(*named, *columns, console=console, transient=True) as bar:
+    with bars.Progress(
+        bars.TextColumn(doing),
+        bars.BarColumn(bar_width=None),
+        *columns,
+        bars.TimeRemainingColumn(),
+        console=make_console(stderr=True),
+        transient=True,
+        disable=sys.stderr is None or not sys.stderr.isatty(),
+    ) as bar:
         task = bar.add_task("", total=None, visible=False)
 
-        def show(done: int, total: int | None, new: int = 0, *notes: str) -> None:
-            bar.update(task, completed=done, total=total, visible=True, new=new, notes=notes)
+        def show(done: int, total: int | None, *notes: str) -> None:
+            told = "".join(f"· {words} " for words in notes)
+            bar.update(task, completed=done, total=total, visible=True, notes=told)
 
         yield show
 
 
-PLAIN_DIGITS: Final = 40  # a number with more digits, such as 1E+1000000, keeps its exponent
+PLAIN_DIGITS: Final = 40  # a larger number, such as 1E+1000000, keeps its exponent
 _UNITS: Final = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _LEAST: Final = 2  # with fewer of a unit, the next smaller unit is used
 
@@ -120,9 +102,7 @@ def to_cell(value: Any) -> str:
         case None:
             return ""
         case Decimal():
-            _, digits, exponent = value.as_tuple()
-            short = isinstance(exponent, int) and abs(exponent) + len(digits) <= PLAIN_DIGITS
-            return format(value, "f") if short else str(value)
+            return format(value, "f") if abs(value.adjusted()) < PLAIN_DIGITS else str(value)
         case Mapping() | list() | bool():
             return to_json(value, indent=None)
         case _:
@@ -143,8 +123,8 @@ def format_span(seconds: float) -> str:
 
 
 GAP: Final = 2  # characters between two columns
-WRAPPED: Final = 16  # characters that a column of words keeps at least
-_AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
+FEWEST_COLUMNS: Final = 2  # of a table
+_AMOUNT: Final = re.compile(r"([+-]?\d+(\.\d+)?)?")
 
 
 class Table(NamedTuple):
@@ -170,45 +150,35 @@ def to_csv(table: Table) -> str:
 
 def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
     """Draw the columns that fit, at least two, and name the others."""
-    columns = [_column(*column) for column in zip(table.columns, *table.rows, strict=True)]
-    ends = [end - GAP for end in accumulate(least + GAP for _, least, _ in columns)]
-    count = max(2, sum(end <= console.width for end in ends))
-    fits = all(end <= console.width for end in ends[:count])
     # The box adds a column to the padding between two columns.
     drawn = RichTable(
         box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
     )
-    for number, ((heading, *_), _, wraps) in enumerate(columns[:count]):
-        style, no_wrap = "" if number else "bold", not wraps and fits
-        drawn.add_column(heading, style=style, overflow="fold", no_wrap=no_wrap)
-    for row in zip(*(cells[1:] for cells, _, _ in columns[:count]), strict=True):
-        drawn.add_row(*row)
+    room = console.width + GAP
+    for heading, *values in zip(table.columns, *table.rows, strict=True):
+        cells = [printable(heading), *(printable(to_cell(value)) for value in values)]
+        room -= GAP + max(cell_len(word) for cell in cells for word in cell.split(" "))
+        if room < 0 and len(drawn.columns) >= FEWEST_COLUMNS:
+            break
+        # Only words wrap: an id on two lines cannot be copied.
+        no_wrap = room >= 0 and not any(" " in cell for cell in cells)
+        # Gateways may write exact amounts as text.
+        are_amounts = all(_AMOUNT.fullmatch(cell) for cell in cells[1:])
+        drawn.add_column(
+            cells[0],
+            style="" if drawn.columns else "bold",
+            justify="right" if are_amounts else "left",
+            overflow="fold",
+            no_wrap=no_wrap,
+        )
+    count = len(drawn.columns)
+    for row in table.rows:
+        drawn.add_row(
+            *(it if isinstance(it, Text) else printable(to_cell(it)) for it in row[:count])
+        )
     with console.capture() as shown:
         console.print(drawn)
     return shown.get(), [printable(name) for name in table.columns[count:]]
-
-
-def _column(heading: str, *values: Any) -> tuple[list[Text], int, bool]:
-    """Write a heading and its cells; also the width that they need, and whether they may wrap."""
-    texts = [printable(heading), *(printable(to_cell(value)) for value in values)]
-    # Gateways may write exact amounts as text.
-    if all(it is None or isinstance(it, Decimal) or _AMOUNT.fullmatch(str(it)) for it in values):
-        texts = _aligned(*texts)
-    width = max(map(cell_len, texts))
-    # Only words wrap: an id on two lines cannot be copied.
-    wraps = width > WRAPPED and any(" " in text for text in texts[1:])
-    pairs = zip((heading, *values), texts, strict=True)
-    cells = [value if isinstance(value, Text) else Text(text) for value, text in pairs]
-    return cells, WRAPPED if wraps else width, wraps
-
-
-def _aligned(name: str, *numbers: str) -> list[str]:
-    """Align numbers at their points, and the name to the right."""
-    fractions = [len(number) - len(number.partition(".")[0]) for number in numbers]
-    ends = [max(fractions, default=0) - fraction for fraction in fractions]
-    aligned = [name, *(number + " " * end for number, end in zip(numbers, ends, strict=True))]
-    width = max(map(len, aligned))
-    return [text.rjust(width) for text in aligned]
 
 
 Form: TypeAlias = Literal["table", "json", "csv", "plot"]
@@ -233,7 +203,7 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
     elif sys.stdout is None or not sys.stdout.isatty():
         write_out(to_lines(table))
     else:
-        console = make_console(fewest_columns=1)
+        console = make_console()
         drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
         write_out(drawn)
         if left_out:

@@ -241,8 +241,7 @@ class Run:
         self.opened = False  # the journal
         # Until the gateway has listed its countries, it is not known.
         self.total = None if symbols is None else self._count(symbols)
-        # Series in the journal; those of them that this run fetched; requests of this run.
-        self.there = self.fetched = self.asked = 0
+        self.there = self.fetched = 0  # series in the journal; those of them that are of this run
         self.failures: list[BulkResult[Query, Any]] = []  # without those that the deadline cut
         self.left_out: set[tuple[str, str]] = set()  # base and symbol
 
@@ -272,7 +271,7 @@ class Run:
                     say(f"Since {outage.since:%H:%M:%S} UTC: {explain(outage.error)}\n{WAITING}")
             notes = [f"{len(self.failures)} failed"] * bool(self.failures)
             notes += [f"waiting since {outage.since:%H:%M:%S} UTC"] if outage else []
-            draw(self.done, self.total, self.asked, *notes)
+            draw(self.done, self.total, *notes)
 
         with counting_bar("Fetching") as draw:
             results = gateway.currency.exchange_rate_series_bulk(
@@ -282,7 +281,8 @@ class Run:
                 async with aclosing(results):
                     async for result in results:
                         self.add(result)
-                        look()
+                        if not result.from_journal:  # which would seem to make the gateway faster
+                            look()
             except errors.DeadlineExceededError as error:
                 if error.operation is not None:  # of the list of countries, not of the run
                     raise
@@ -307,7 +307,6 @@ class Run:
     def add(self, result: BulkResult[Query, Any]) -> None:
         """Count a result; one that the deadline has cut stays missing."""
         error, query = result.error, result.item
-        self.asked += not result.from_journal
         is_late = isinstance(error, errors.DeadlineExceededError) and self._deadline is not None
         if error is None:
             self.there += 1

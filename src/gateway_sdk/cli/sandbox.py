@@ -178,7 +178,7 @@ def demo(
         chart_path.write_bytes(drawn)
     count = sum(map(len, series.rates.values()))
     others = len(users.keys() - series.rates.keys() - {BASE})
-    took = f"{time.monotonic() - began:.1f} s, for {run.asked + 1} calls and the chart"
+    took = f"{time.monotonic() - began:.1f} s, for {run.done + 1} calls and the chart"
     facts = [
         ("Rates", f"{count} daily rates of {len(series.rates)} currencies"),
         ("No rates", f"{others} currencies, of which the ECB published none in this range"),

@@ -76,6 +76,7 @@ BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 LINES: Final = 6  # of a curve: 48 steps from its lowest to its highest rate
 SIDE: Final = 12  # columns for the highest and the lowest rate beside it
+FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
 
 
 def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
@@ -116,7 +117,7 @@ def resample(
 
 def draw_curves(series: Series) -> str:
     """Draw each currency with its own scale, as wide as the terminal."""
-    room = make_console().width - SIDE
+    room = max(FEWEST_COLUMNS, make_console().width) - SIDE
     blocks = ("\n".join(_curve(series, symbol, room)) for symbol in series.rates)
     return "\n\n".join(blocks) + "\n"
 
