@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.request import HTTPCookieProcessor
 
+from gateway_sdk._settings import token_store
 from gateway_sdk.auth import Token
+from gateway_sdk.cli.login import place_of
 from gateway_sdk.cli.session import settings_of_command
 from gateway_sdk.sandbox import Visitor
 
@@ -66,13 +68,13 @@ def keep(*, life: float | None = 3600.0, age: float = 0.0, scope: str = "") -> T
     now = time.time()
     ends = None if life is None else now - age + life
     token = Token(CANARY, expires_at=ends, obtained_at=now - age, scope=scope)
-    asyncio.run(settings_of_command().store().save(token))
+    asyncio.run(token_store(settings_of_command()).save(token))
     return token
 
 
 def kept() -> Any:
-    return asyncio.run(settings_of_command().store().load())
+    return asyncio.run(token_store(settings_of_command()).load())
 
 
 def record_path() -> Path:
-    return Path(settings_of_command().place())
+    return Path(place_of(settings_of_command()))

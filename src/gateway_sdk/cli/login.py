@@ -2,26 +2,38 @@
 
 import asyncio
 import hashlib
+import os
+import re
+import shlex
 import time
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
 from gateway_sdk import auth
+from gateway_sdk._settings import ENVIRONMENT, token_store
+from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import ImplicitFlow, Token
 from gateway_sdk.auth._receiver import KEPT_SECONDS, can_listen, is_a_port_kept, wait_for_kept_ports
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import option, switch
-from gateway_sdk.cli.process import CommandError, Status, say
-from gateway_sdk.cli.session import Settings, ask, settings_of_command
+from gateway_sdk.cli.process import CommandError, Status, printable, say
+from gateway_sdk.cli.session import ask, settings_of_command, source_of
 from gateway_sdk.errors import GatewayError, TokenStoreError
 
 app = typer.Typer(rich_markup_mode=None)
 
 T = TypeVar("T")
+
+SHOWN: Final = {
+    "base_url": "Gateway",
+    "tenant_id": "Tenant",
+    "auth_url": "Login at",
+    "client_id": "Client",
+}
+"""The names of settings as `gateway status` shows them."""
 
 ADVICE: Final = "Get one with `gateway login`."
 CLOSE_THE_TAB: Final = (
@@ -65,20 +77,18 @@ def login(
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
-    settings = settings_of_command()
-    settings.store()  # names missing settings before anything else is checked
-    values = settings.values
+    values = settings_of_command()
+    token_store(values)  # names missing settings before anything else is checked
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: auth.Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
     pasted = auth.PasteFromTerminal() if paste else None
-    with settings.in_words():
-        if not (paste or can_listen(redirect_uri)):
-            raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
-        flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
-        with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
-            token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
-    _report(settings, token, scope)
+    if not (paste or can_listen(redirect_uri)):
+        raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
+    flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
+    with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
+        token = asyncio.run(_get_and_keep(values, flow, paste=pasted, **way))
+    _report(values, token, scope)
 
 
 @contextmanager
@@ -94,16 +104,15 @@ def _port_kept() -> Generator[None]:
         raise
 
 
-async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> Token:
+async def _get_and_keep(values: dict[str, str], flow: ImplicitFlow, **way: Any) -> Token:
     # Store and delete a test token, so that a broken store is found before the login. With another
     # client id programs do not find it, and the real record, which may be broken and is about to be
     # replaced, is not read.
-    trial = {**settings.values, "client_id": f"{settings.values['client_id']} (trial)"}
-    store = replace(settings, values=trial).store()
+    store = token_store({**values, "client_id": f"{values['client_id']} (trial)"})
     await _in_time(store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE)))
     await _in_time(store.delete())
     token = await auth.login(flow, **way)
-    await _in_time(settings.store().save(token))
+    await _in_time(token_store(values).save(token))
     return token
 
 
@@ -116,17 +125,41 @@ async def _in_time(work: Coroutine[Any, Any, T]) -> T:
         raise TokenStoreError(told) from None
 
 
-def _report(settings: Settings, token: Token, asked: str) -> None:
-    console, lines = output.make_console(), settings.for_a_shell()
+def _report(values: dict[str, str], token: Token, asked: str) -> None:
+    console, lines = output.make_console(), for_a_shell(values)
     console.print("Logged in.", style="bold", end="\n\n")
-    pairs = [("Gateway", settings.values["base_url"])]
-    pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
-    pairs += [("Kept in", settings.place())]
-    output.print_key_values(pairs)
+    pairs = [("Gateway", values["base_url"]), ("Until", describe_end(token, time.time()))]
+    output.print_key_values([*pairs, *describe_scope(token, asked), ("Kept in", place_of(values))])
     use = "To use it in programs and commands, run in their shell:"
     console.print("\n" + (use if lines else "Programs and commands use it from now on."))
     for line in lines:
         console.print(f"  {line}", soft_wrap=True)
+
+
+def for_a_shell(values: dict[str, str]) -> list[str]:
+    """Write what lets programs and later commands use the login with these settings."""
+    given = {ENVIRONMENT[name]: values[name] for name in ("base_url", "auth_url", "client_id")}
+    lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
+    # A token of the environment would be used in place of the login's.
+    unset = ["unset GATEWAY_ACCESS_TOKEN"] if "access_token" in values else []
+    return [*unset, *(f"export {name}={shlex.quote(text)}" for name, text in lacking.items())]
+
+
+def place_of(values: dict[str, str]) -> str:
+    """Say where the token is stored, without credentials."""
+    store = token_store(values)
+    if isinstance(store, auth.PrivateFileStore):
+        return str(store.path)
+    return re.sub(r"(?<=//)[^?]*@|\?.*", "", values["token_store"])
+
+
+def facts_of(values: dict[str, str]) -> Iterator[output.KeyValue]:
+    for name, key in SHOWN.items():
+        if text := values.get(name):
+            # An invalid URL may have a password before its last @.
+            if name.endswith("_url") and "@" in text and not origin_of_text(text):
+                text = f"…{text[text.rindex('@') :]}"
+            yield key, f"{printable(text)} ({source_of(name)})"
 
 
 @app.command()
@@ -139,18 +172,16 @@ def status(
     The exit status is 0 if there is an access token that has not expired, else 1. Only --try finds
     out whether the gateway accepts it. The token itself is never shown.
     """
-    settings = settings_of_command()
-    output.print_key_values(settings.facts())  # also if others are missing
-    if secret := settings.values.get("access_token"):
+    values = settings_of_command()
+    output.print_key_values(facts_of(values))  # also if others are missing
+    if secret := values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
-        source = settings.source("access_token")
-        told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
+        told = f"{len(secret)} characters, SHA-256 begins with {digest} (GATEWAY_ACCESS_TOKEN)"
         output.print_key_values([("Token", told)])
     else:
-        store = settings.store()
-        output.print_key_values([("Kept in", settings.place())])
-        token, now = asyncio.run(_in_time(store.load())), time.time()
+        output.print_key_values([("Kept in", place_of(values))])
+        token, now = asyncio.run(_in_time(token_store(values).load())), time.time()
         if token is None:
             raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
         since = output.describe_moment(token.obtained_at, now)
@@ -188,9 +219,8 @@ def logout() -> None:
 
     The token stays valid until it expires: the implicit flow has no way to revoke it.
     """
-    settings = settings_of_command()
-    store = settings.store()
-    output.print_key_values([*settings.facts(), ("Kept in", settings.place())])
-    asyncio.run(_in_time(store.delete()))  # also a damaged record
+    values = settings_of_command()
+    output.print_key_values([*facts_of(values), ("Kept in", place_of(values))])
+    asyncio.run(_in_time(token_store(values).delete()))  # also a damaged record
     gone = "No access token is stored here any more."
     output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")

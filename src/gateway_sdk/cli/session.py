@@ -2,22 +2,16 @@
 
 import asyncio
 import logging
-import os
 import re
-import shlex
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Set as AbstractSet
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from gateway_sdk import errors
 from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
-from gateway_sdk._url import origin_of_text
-from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, TokenStore
+from gateway_sdk.auth import SharedTokenSource, Token
 from gateway_sdk.cli.arguments import GIVEN, read_line
-from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.observer import CallInfo, Observer
@@ -38,93 +32,35 @@ OPTIONS: Final = {
 }
 """The settings that have an option."""
 
-SHOWN: Final = {
-    "base_url": "Gateway",
-    "tenant_id": "Tenant",
-    "auth_url": "Login at",
-    "client_id": "Client",
-}
-"""The names of settings as `gateway status` shows them."""
-
-LOGIN: Final = ("base_url", "auth_url", "client_id")
-
 STEPS: Final = {
-    "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. --sandbox needs no"
-    " gateway.",
+    "GATEWAY_BASE_URL": "Set it to the gateway's address; or give --base-url, or --sandbox, which"
+    " needs no gateway.",
     "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
     "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
+    "GATEWAY_AUTH_URL": "Set it to the address of the login page, or give --auth-url.",
+    "GATEWAY_CLIENT_ID": "Set it to the client id of the login, or give --client-id.",
     **dict.fromkeys(("redirect_uri", "scope", "timeout"), "--help shows what the command takes."),
 }
 """The advice if one is not set, or is wrong."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Settings:
-    values: Mapping[str, str]
-    options: AbstractSet[str]  # the names of those that are not of the environment
-
-    def source(self, name: str) -> str:
-        of_environment = name in ENVIRONMENT and name not in self.options
-        return ENVIRONMENT[name] if of_environment else OPTIONS.get(name, name)
-
-    def store(self) -> TokenStore:
-        if missing := [name for name in LOGIN if name not in self.values]:
-            variables = ", ".join(ENVIRONMENT[name] for name in missing)
-            options = ", ".join(OPTIONS[name] for name in missing)
-            raise CommandError(f"not set: {variables}\nSet them, or give {options}.")
-        with self.in_words():
-            return token_store(self.values)
-
-    def place(self) -> str:
-        """Say where the token is stored, without credentials."""
-        store = self.store()
-        if isinstance(store, PrivateFileStore):
-            return str(store.path)
-        return re.sub(r"(?<=//)[^?]*@|\?.*", "", self.values["token_store"])
-
-    def facts(self) -> Iterator[KeyValue]:
-        for name, key in SHOWN.items():
-            if text := self.values.get(name):
-                # An invalid URL may have a password before its last @.
-                if name.endswith("_url") and "@" in text and not origin_of_text(text):
-                    text = f"…{text[text.rindex('@') :]}"
-                yield key, f"{printable(text)} ({self.source(name)})"
-
-    def for_a_shell(self) -> list[str]:
-        """Write what lets programs and later commands use the login with these settings."""
-        given = {ENVIRONMENT[name]: self.values[name] for name in LOGIN}
-        lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
-        return [
-            # It would be used in place of the login's.
-            *(["unset GATEWAY_ACCESS_TOKEN"] if "access_token" in self.values else []),
-            *(f"export {name}={shlex.quote(text)}" for name, text in lacking.items()),
-        ]
-
-    @contextmanager
-    def in_words(self) -> Generator[None]:
-        """Name the variable or the option of a wrong setting in its error, and add advice."""
-        try:
-            yield
-        except errors.MissingExtraError:
-            raise  # it has a message of its own
-        except errors.ConfigurationError as error:
-            name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-            usual = "`gateway status` shows the settings in force, with their sources."
-            problem = f"{self.source(name)} {error.problem}".lstrip()
-            raise CommandError(f"{problem}\n{STEPS.get(name, usual)}") from error
-
-
-def settings_of_command() -> Settings:
+def settings_of_command() -> dict[str, str]:
     """Find its options and the environment; an empty setting counts as missing."""
     if path := GIVEN.pop("token_header_file", None):
         GIVEN["token_header"] = read_line(path)
-    given = {name: GIVEN[name] for name in OPTIONS if GIVEN.get(name)}
     try:
-        return Settings(with_environment(given), given.keys())
+        return with_environment({name: GIVEN[name] for name in OPTIONS if GIVEN.get(name)})
     except errors.ConfigurationError as error:  # it is for another gateway
         problem = f"{error.setting} {error.problem}"
         advice = "Unset it, or set both for the gateway of --base-url."
         raise CommandError(f"{problem}\n{advice}") from error
+
+
+def source_of(setting: str) -> str:
+    """Name the variable or the option that a setting comes from."""
+    if setting in ENVIRONMENT and not GIVEN.get(setting):
+        return ENVIRONMENT[setting]
+    return OPTIONS.get(setting, setting)
 
 
 _logger = logging.getLogger("gateway_sdk")
@@ -200,27 +136,25 @@ def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
 
         more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
         return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
-    settings = settings_of_command()
-    values = settings.values
+    values = settings_of_command()
     _SENT.update(values[name] for name in ("access_token", "token_header") if name in values)
-    if "access_token" in values and settings.options & {"auth_url", "client_id"}:
+    if "access_token" in values and (GIVEN["auth_url"] or GIVEN["client_id"]):
         raise CommandError(
             "GATEWAY_ACCESS_TOKEN would be used in place of the login of --auth-url and "
             "--client-id\nUnset it, or leave these options out."
         )
-    with settings.in_words():
-        given = with_access_token(values)
-        if "access_token" not in values:
-            given["access_token"] = _StoredToken(token_store(values))
-        if needs_tenant and "tenant_id" not in values:
-            raise errors.ConfigurationError("is not set", setting="GATEWAY_TENANT_ID")
-        return GatewaySession(**given, **more)
+    given = with_access_token(values)
+    if "access_token" not in values:
+        given["access_token"] = _StoredToken(token_store(values))
+    if needs_tenant and "tenant_id" not in values:
+        raise errors.ConfigurationError("is not set", setting="GATEWAY_TENANT_ID")
+    return GatewaySession(**given, **more)
 
 
 ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.MissingExtraError: "",
     errors.JournalError: "",
-    errors.ConfigurationError: "`gateway status` shows which settings are in force.",
+    errors.ConfigurationError: "`gateway status` shows the settings in force, with their sources.",
     errors.InvalidArgumentError: "--help shows what the command takes.",
     errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
     " `gateway sandbox` starts one here.",
@@ -261,21 +195,24 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word "bearer", or is longer than any word."""
 
 
+MISUSES: Final = (
+    errors.ConfigurationError,
+    errors.InvalidArgumentError,
+    errors.ReceiverUnavailableError,
+)
+
+
 def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
-    step = fate_of(error.outcome, error.repeatability)[1] if error.operation else ""
+    """Say what went wrong and what to do next, with the exit status of what became of a call."""
+    status, step, words = Status.FAILED, "", error.summary
+    if error.operation:
+        status, step = fate_of(error.outcome, error.repeatability)
+    if isinstance(error, errors.ConfigurationError):
+        name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
+        words, step = f"{source_of(name)} {error.problem}".lstrip(), STEPS.get(name, step)
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    words = f"{printable(error.summary)}{quote(error, personal=personal)}"
-    return CommandError(f"{words}\n{step}".rstrip(), status_of(error))
-
-
-def status_of(error: GatewayError) -> int:
-    """Return the exit status, which says what happened to a call."""
-    misuses = errors.ConfigurationError, errors.InvalidArgumentError
-    if isinstance(error, (*misuses, errors.ReceiverUnavailableError)):
-        return Status.MISUSED
-    if error.operation is None or isinstance(error, errors.LoginError):
-        return Status.FAILED
-    return fate_of(error.outcome, error.repeatability)[0]
+    words = f"{printable(words)}{quote(error, personal=personal)}\n{step}".rstrip()
+    return CommandError(words, Status.MISUSED if isinstance(error, MISUSES) else status)
 
 
 def fate_of(outcome: Outcome, repeatability: Repeatability | None) -> tuple[Status, str]:
