@@ -45,7 +45,7 @@ def test_login_serves_a_worker_until_the_logout(
     ended = [call_gateway(command) for command in ("status", "logout", "status", "logout")]
 
     assert (logged_in.status, worker.returncode) == (0, 0)
-    assert re.search(r"Until .*, in \d\d s\n", logged_in.out)
+    assert re.search(r"Until .*, in 0:0[01]:\d\d\n", logged_in.out)
     assert worker.stdout.strip().isdecimal()
     assert [one.status for one in ended] == [0, 0, 1, 0]
     shown = [worker.stderr, *(one.out + one.err for one in (logged_in, *ended))]

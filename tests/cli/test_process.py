@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,7 +16,6 @@ from gateway_sdk.cli.process import (
     EXTRAS,
     CommandError,
     how_to_install,
-    require,
     say,
     whole_output,
     write_out,
@@ -240,9 +240,6 @@ def test_messages_that_are_lost_change_nothing(
     assert bool(ended.stdout) == bool(out)
 
 
-@pytest.mark.posix
 @pytest.mark.parametrize("module", sum(EXTRAS.values(), ()))
 def test_modules_of_extras_exist(module: str) -> None:
-    require(module)
-    with pytest.raises(ModuleNotFoundError, match=f"{module}_x"):
-        require(f"{module}_x")
+    assert find_spec(module)

@@ -8,7 +8,7 @@ import sys
 from asyncio import Runner, SelectorEventLoop, get_running_loop, sleep
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from dataclasses import asdict
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Annotated, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import typer
@@ -23,27 +23,20 @@ app = typer.Typer(rich_markup_mode=None)
 
 T = TypeVar("T")
 
+ADVICE: Final = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
 LOOK: Final = 1.0
 """Seconds between two looks at the database."""
 
 
 def parse_job(text: str) -> Job:
-    module, _, name = text.partition(":")
-    module, name = module.removesuffix(".py"), name or "job"
-    advice = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise CommandError(f"{printable(text)!r} is not a job\n{advice}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # the folder in which the command is given
     try:
-        job = getattr(import_module(module), name, None)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        problem = f"there is no module {module} in this folder"
-        raise CommandError(f"{problem}\n{advice}") from None
+        job = resolve_name(text if ":" in text else f"{text}:job")
+    except (AttributeError, ImportError, ValueError) as error:
+        raise CommandError(f"there is no job {printable(text)}: {error}\n{ADVICE}") from error
     if not isinstance(job, Job):
-        raise CommandError(f"the module {module} has no fleet.Job of the name {printable(name)}")
+        raise CommandError(f"{printable(text)} is no fleet.Job\n{ADVICE}")
     return job
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -84,8 +84,6 @@ def progress(doing: str, *columns: bars.ProgressColumn) -> Generator[Show]:
 
 
 PLAIN_DIGITS: Final = 40  # a larger number, such as 1E+1000000, keeps its exponent
-_UNITS: Final = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
-_LEAST: Final = 2  # with fewer of a unit, the next smaller unit is used
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
@@ -110,16 +108,9 @@ def to_cell(value: Any) -> str:
 
 
 def describe_moment(moment: float, now: float) -> str:
-    distance = format_span(abs(moment - now))
+    distance = timedelta(seconds=round(abs(moment - now)))
     text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"{text}, {distance} ago" if moment < now else f"{text}, in {distance}"
-
-
-def format_span(seconds: float) -> str:
-    """Write a number of seconds in a unit of fitting size, without fractions."""
-    whole = round(seconds)
-    unit, size = next((pair for pair in _UNITS if whole >= _LEAST * pair[1]), _UNITS[-1])
-    return f"{round(whole / size)} {unit}"
 
 
 GAP: Final = 2  # characters between two columns

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
-from importlib.util import find_spec
 from typing import Any, Final, TextIO
 
 
@@ -43,12 +42,6 @@ class CommandError(Exception):
 def how_to_install(module: str | None) -> str | None:
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     return extra and f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-
-
-def require(module: str) -> None:
-    """Raise ModuleNotFoundError if a module is not installed, without importing it."""
-    if find_spec(module) is None:
-        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
 LOST: Final = frozenset(

@@ -5,6 +5,7 @@ from calendar import monthrange
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, date, datetime, timedelta
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -24,7 +25,7 @@ from gateway_sdk.cli.arguments import (
     writing,
 )
 from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
-from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
+from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.cli.series import draw_chart, draw_curves, read_series, shortest, to_parquet
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import GatewayError, JournalError
@@ -133,14 +134,12 @@ def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[da
 
 
 def check_png(place: str) -> Path:
-    if not place.lower().endswith(".png"):
-        raise typer.BadParameter(f"{place!r} does not end in .png: write a name such as rates.png")
-    require("matplotlib")
+    import_module("matplotlib")  # before any call is made
     return check_place(place)
 
 
 def check_parquet(place: str) -> Path:
-    require("pyarrow")
+    import_module("pyarrow")
     return check_place(place)
 
 
@@ -220,6 +219,7 @@ def rates(
             say(f"{printable(str(path))}: {told}")
 
 
+AGAIN: Final = "The same command fetches what is missing, and with --retry-failed what failed."
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
 
 
@@ -329,14 +329,9 @@ class Run:
             lines += [f"  {kind}" for kind in self.kinds()]
         if not lines:
             return None
-        again = not all(isinstance(error, errors.NotFoundError) for error in failed)
-        advice = "The gateway does not know them: are --base and --symbols spelt right?"
-        if late or again:
-            retried = ", and with --retry-failed what failed" if again else ""
-            advice = f"The same command fetches what is missing{retried}."
         refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
         status = Status.REFUSED if refused and not late else Status.UNCHANGED
-        return CommandError("\n".join((*lines, advice)), status)
+        return CommandError("\n".join((*lines, AGAIN)), status)
 
     def kinds(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""

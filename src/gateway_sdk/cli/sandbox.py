@@ -9,6 +9,7 @@ from collections import defaultdict
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -20,7 +21,7 @@ from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import export
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import check_place, option, writing
-from gateway_sdk.cli.process import CommandError, Status, printable, require, say, whole_output
+from gateway_sdk.cli.process import CommandError, Status, printable, say, whole_output
 from gateway_sdk.cli.rates import Run, day_of
 from gateway_sdk.cli.series import Series, area, draw_chart, resample
 from gateway_sdk.sandbox import (
@@ -144,7 +145,7 @@ def demo(
     needs no network.
     """
     # The chart comes last, so what it needs is looked for first.
-    require("matplotlib")
+    import_module("matplotlib")
     began, console = time.monotonic(), output.make_console()
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
