@@ -27,8 +27,11 @@ def _replace_app(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setitem(sys.modules, "gateway_sdk.cli.app", SimpleNamespace(app=fail))
 
 
-def test_module_missing_by_mistake_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    _replace_app(monkeypatch, ModuleNotFoundError("No module named 'x'", name="x"))
+@pytest.mark.parametrize("module", [None, "rich.tabel", "gateway_sdk.cli.nonsense"])
+def test_module_missing_by_mistake_is_shown_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, module: str | None
+) -> None:
+    _replace_app(monkeypatch, ModuleNotFoundError("a mistake", name=module))
 
     with pytest.raises(ModuleNotFoundError):
         main()

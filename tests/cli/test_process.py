@@ -15,7 +15,6 @@ from gateway_sdk.cli.output import make_console
 from gateway_sdk.cli.process import (
     EXTRAS,
     CommandError,
-    how_to_install,
     say,
     whole_output,
     write_out,
@@ -180,19 +179,6 @@ def test_extra_of_a_file_is_looked_for_first(
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("gateway: this needs the extra [")
     assert ended.err.endswith(f"]: {advice}\n")
-
-
-@pytest.mark.parametrize(
-    ("module", "advice"),
-    [
-        (None, None),
-        ("rich.tabel", None),
-        ("gateway_sdk.cli.nonsense", None),
-        ("uvicorn", "this needs the extra [sandbox]: pip install 'gateway-sdk[sandbox]'"),
-    ],
-)
-def test_bug_is_not_taken_for_a_missing_extra(module: str | None, advice: str | None) -> None:
-    assert how_to_install(module) == advice
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

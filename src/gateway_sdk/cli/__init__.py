@@ -3,9 +3,9 @@
 import sys
 
 from gateway_sdk.cli.process import (
+    EXTRAS,
     CommandError,
     Status,
-    how_to_install,
     say,
     tolerate_any_stream,
     whole_output,
@@ -25,10 +25,10 @@ def main() -> None:
         say(f"gateway: {error}")
         sys.exit(error.status)
     except ModuleNotFoundError as error:
-        advice = how_to_install(error.name)
-        if advice is None:
+        extra = next((extra for extra, names in EXTRAS.items() if error.name in names), None)
+        if extra is None:
             raise
-        say(f"gateway: {advice}")
+        say(f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'")
         sys.exit(Status.MISUSED)
     except KeyboardInterrupt:
         sys.exit(Status.STOPPED)

@@ -85,7 +85,10 @@ def worker(
     the rest is given back.
     """
     if not check:
-        _log_to_stderr()
+        # Shows what the fleet warns of, such as a database that is away.
+        logging.basicConfig(format="%(asctime)s %(message)s")
+        # It tells the same, with each attempt to connect.
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         run(_work(job))
     elif not run(job.is_alive(host := socket.gethostname())):
         raise CommandError(f"no worker of {job.name} is alive on {host}", Status.FAILED)
@@ -192,16 +195,6 @@ async def _work(job: Job) -> None:
         say(f"A worker of {job.name} has begun.")
         await runner.run()
     say("The worker has ended.")
-
-
-def _log_to_stderr() -> None:
-    """Show what the fleet warns of, such as a database that is away."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    for name in ("gateway_sdk.fleet", "gateway_sdk.bulk"):
-        logging.getLogger(name).addHandler(handler)
-    # It tells the same, with each attempt to connect.
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
 
 
 async def _watched(job: Job, plan: str) -> PlanStatus:

@@ -39,11 +39,6 @@ class CommandError(Exception):
         self.status = status
 
 
-def how_to_install(module: str | None) -> str | None:
-    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
-    return extra and f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-
-
 LOST: Final = frozenset(
     {errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN}
 )

@@ -70,6 +70,10 @@ def complete_codes(incomplete: str) -> list[str]:
     return [before + comma + it for it in known.split() if it.startswith(code)]
 
 
+def codes_option(text: str) -> Any:
+    return option("CODES", text, autocompletion=complete_codes)
+
+
 def parse_symbols(text: str) -> list[str] | None:
     words = text.replace(",", " ").split()
     if words == [ALL]:
@@ -128,8 +132,7 @@ def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[da
     last = end or datetime.now(UTC).date()
     first = start or last - timedelta(days=days)
     if first > last:
-        left_out = "" if end else ", which is today if it is left out"
-        raise typer.BadParameter(f"--start {first} is after --end {last}{left_out}")
+        raise typer.BadParameter(f"--start {first} is after --end {last}")
     return first, last
 
 
@@ -209,14 +212,12 @@ def rates(
         write_out(draw_curves(series))
     elif form != "table" or not (png or parquet):
         show(series.table(), reply, form)
-    count = len(series.rates)
-    told = f"{len(series.days)} days, {'1 currency' if count == 1 else f'{count} currencies'}"
     for path, make in ((parquet, to_parquet), (png, draw_chart)):
         if path is not None:
             drawn = make(series)
             with writing(path, Status.FAILED):
                 path.write_bytes(drawn)
-            say(f"{printable(str(path))}: {told}")
+            say(f"{printable(str(path))}: {len(series.days)} days")
 
 
 AGAIN: Final = "The same command fetches what is missing, and with --retry-failed what failed."
@@ -259,23 +260,21 @@ class Run:
         **options: Any,  # of exchange_rate_series_bulk
     ) -> None:
         """Fetch all series, with a bar, until all further calls would fail too."""
-        outage: Outage | None = None
+        known: Outage | None = None
 
-        def look(progress: Progress | None = None) -> None:
-            nonlocal outage
-            if progress:
-                if progress.outage is outage:
-                    return
-                outage = progress.outage
-                if outage:
-                    say(f"Since {outage.since:%H:%M:%S} UTC: {explain(outage.error)}\n{WAITING}")
-            notes = [f"{len(self.failures)} failed"] * bool(self.failures)
-            notes += [f"waiting since {outage.since:%H:%M:%S} UTC"] if outage else []
+        def tell(progress: Progress) -> None:
+            nonlocal known
+            known, before = progress.outage, known
+            if known and known is not before:
+                say(f"Since {known.since:%H:%M:%S} UTC: {explain(known.error)}\n{WAITING}")
+
+        def look() -> None:
+            notes = [f"{len(self.failures)} failed"] if self.failures else []
             draw(self.done, self.total, *notes)
 
         with counting_bar("Fetching") as draw:
             results = gateway.currency.exchange_rate_series_bulk(
-                self._queries(gateway, look), on_progress=look, **options
+                self._queries(gateway, look), on_progress=tell, **options
             )
             try:
                 async with aclosing(results):
@@ -350,16 +349,9 @@ class Run:
 @many.command("rates")
 def bulk_rates(
     *,
-    base: Annotated[
-        str, option("CODES", "The base currencies: EUR or EUR,USD.", autocompletion=complete_codes)
-    ],
+    base: Annotated[str, codes_option("The base currencies: EUR or EUR,USD.")],
     symbols: Annotated[
-        str,
-        option(
-            "CODES",
-            'The other currencies, such as USD,GBP; "all" means all that the gateway has rates of.',
-            autocompletion=complete_codes,
-        ),
+        str, codes_option('The others, such as USD,GBP; "all": all that the gateway has rates of.')
     ],
     start: Annotated[date, START],
     end: End = None,
@@ -368,11 +360,7 @@ def bulk_rates(
     ],
     journal: Annotated[
         Path | None,
-        option(
-            "FILE",
-            "The SQLite file of replies, for a later run; by default --out with .db.",
-            parser=check_place,
-        ),
+        option("FILE", "The file of replies; by default --out with .db.", parser=check_place),
     ] = None,
     split: Annotated[
         int | None, option("SPAN", "The days of one request, such as 30d or 6w.", parser=parse_span)

@@ -124,7 +124,6 @@ def _greet(base_url: str) -> None:
 
 BASE: Final = "EUR"
 ACCOUNT: Final = "ada@example.com"
-LOGIN_TIMEOUT: Final = 30.0  # seconds
 LABELLED: Final = 4
 """Currencies with a label in the chart: so many that rose most, and so many that fell most."""
 CURVE: Final = 18  # columns of a curve: three weeks each
@@ -197,7 +196,7 @@ async def _fetch_rates(journal: Path) -> tuple[Run, dict[str, list[str]]]:
     first = day_of("1y", last)
     async with Sandbox().serve() as url:
         flow, visitor = ImplicitFlow(url + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)
-        token = await login(flow, browser=visitor, show=lambda _: None, timeout=LOGIN_TIMEOUT)
+        token = await login(flow, browser=visitor, show=lambda _: None)
         async with GatewaySession(url, access_token=token, tenant_id="demo") as gateway:
             countries = await gateway.country_data.list_countries()
             users: dict[str, list[str]] = defaultdict(list)

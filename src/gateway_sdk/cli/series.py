@@ -153,7 +153,6 @@ FAINT: Final = "#6b7177"
 STYLE: Final[Any] = {
     "figure.figsize": (10, 6.25),  # inches
     "figure.dpi": 160,  # 1600 by 1000 in all
-    "figure.facecolor": "white",
     "date.converter": "concise",
     "text.parse_math": False,  # a dollar begins no formula
     # What is not data is as faint as it can be read.
@@ -164,7 +163,6 @@ STYLE: Final[Any] = {
     "axes.xmargin": 0,
     "axes.grid": True,
     "axes.grid.axis": "y",
-    "axes.axisbelow": True,
     "grid.color": "#e8eaec",
     "legend.frameon": False,
     "legend.loc": "upper left",
