@@ -1,11 +1,10 @@
 import io
-from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
 from PIL import Image
 
-from gateway_sdk.cli.series import COLOURS, LABEL_GAP, REST, draw_chart
+from gateway_sdk.cli.series import COLOURS, REST, draw_chart
 from tests.cli.support import series_of
 
 
@@ -46,27 +45,14 @@ def test_currencies_that_are_not_named_are_grey() -> None:
     assert COLOURS[1] not in found
 
 
-def test_labels_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A label is beside the end of its line, or else as far above the one below as it has to be."""
-    placed: dict[str, float] = {}
-
-    def annotate(_: Axes, text: str, place: tuple[float, float], *__: Any, **___: Any) -> None:
-        placed[text.split(maxsplit=1)[0]] = place[1]
-
-    monkeypatch.setattr(Axes, "annotate", annotate)
-    draw_chart(series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["1", "1.5"], "D": ["1", "1"]}))
-
-    gap = placed["C"] - placed["B"]
-    assert [placed["A"], placed["B"], placed["D"]] == [200, 150, 100]
-    assert 100 * LABEL_GAP < gap < 120 * LABEL_GAP  # matplotlib leaves a margin
-
-
-def test_legend_counts_the_grey_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_legend_has_the_changes_and_counts_the_grey_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[list[str]] = []
-    monkeypatch.setattr(Axes, "legend", lambda _, __, texts, **___: shown.append(texts))
-    series = series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["1", "1.5"]})
+    monkeypatch.setattr(
+        Axes, "legend", lambda it, **_: shown.append(it.get_legend_handles_labels()[1][::-1])
+    )
+    series = series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["2", "1"]})
 
     draw_chart(series)
-    draw_chart(series, named=["A"])
+    draw_chart(series, named=["B"])
 
-    assert shown == [["2 other currencies"]]
+    assert shown == [["A +100.0 %", "B +50.0 %", "C -50.0 %"], ["B +50.0 %", "2 others"]]

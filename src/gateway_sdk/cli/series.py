@@ -142,7 +142,6 @@ def _curve(series: Series, symbol: str, room: int) -> Iterator[str]:
     yield " " * SIDE + (ends if len(days) > 1 else str(days[0]))
 
 
-LABEL_GAP: Final = 0.042  # of the height of the chart, from one label to the next
 COLOURS: Final = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255",
 )  # fmt: skip
@@ -158,8 +157,8 @@ STYLE: Final[Any] = {
     # What is not data is as faint as it can be read.
     **dict.fromkeys([f"axes.spines.{side}" for side in ("left", "right", "top", "bottom")], False),
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 0),
-    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 9),
-    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor", "legend.labelcolor"), FAINT),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), FAINT),
     "axes.xmargin": 0,
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -185,51 +184,30 @@ def draw_chart(
         if found:
             curves[symbol] = {day: float(rate) / unit for day, rate in found.items()}
     wanted = [symbol for symbol in (curves if named is None else named) if symbol in curves]
-    # Those in colour have a label at the end of the line.
     colours = dict(zip(wanted, cycle(COLOURS), strict=False))
     file = io.BytesIO()
     with rc_context(STYLE):
         figure: Any = Figure()
         axes = figure.add_axes((0.06, 0.075, 0.8, 0.79))
-        for symbol in sorted(curves, key=colours.__contains__):  # those in colour above the others
+        if grey := len(curves) - len(colours):
+            axes.plot([], [], color=REST, label=f"{grey} others")
+        # Those in colour are drawn above the others, and the legend begins with the last one.
+        for symbol in sorted(curves, key=lambda it: (it in colours, series.change(it))):
             axes.plot(
                 list(curves[symbol]),
                 list(curves[symbol].values()),
                 color=colours.get(symbol, REST),
                 linewidth=1.8 if symbol in colours else 0.9,
                 marker="o" if len(curves[symbol]) == 1 else "",  # a single rate makes no line
+                label=f"{symbol} {series.change(symbol):+.1f} %" if symbol in colours else "_",
             )
         if not one:
             axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
-            _label(axes, curves, colours)
-            usual = "Beside each line: its currency, and the change since the first day."
-            subtitle = subtitle or usual
-        if grey := len(curves) - len(colours):
-            axes.legend(axes.plot([], [], color=REST), [f"{grey} other currencies"])
+            axes.legend(reverse=True, bbox_to_anchor=(1, 1))
+            subtitle = subtitle or "Beside each currency: the change since its first day."
         base, lone = series.base, next(iter(series.rates))
         usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
         figure.text(0.02, 0.945, title or usual, fontsize=16, fontweight="bold", color=INK)
         figure.text(0.02, 0.9, subtitle, fontsize=10, color=FAINT)
         figure.savefig(file, format="png")
     return file.getvalue()
-
-
-def _label(axes: Any, curves: dict[str, dict[date, float]], colours: dict[str, str]) -> None:
-    """Name series at the right edge, each beside or above the end of its line, with its change."""
-    (low, high), edge = axes.get_ylim(), axes.get_xlim()[1]
-    ends = {symbol: list(curves[symbol].values())[-1] for symbol in colours}
-    free = low
-    for symbol in sorted(ends, key=ends.__getitem__):
-        height = max(ends[symbol], free)
-        free = height + (high - low) * LABEL_GAP
-        axes.annotate(
-            f"{symbol:<4}{ends[symbol] - 100:>+6.1f} %",
-            (edge, height),
-            (8, 0),  # points to the right of the edge
-            textcoords="offset points",
-            annotation_clip=False,
-            color=colours[symbol],
-            va="center",
-            family="monospace",
-            fontweight="bold",
-        )
