@@ -186,11 +186,9 @@ def status(
         if token.expired(now):
             problem = "the access token has expired, or is about to"
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
-    tried = "no; --try asks the gateway whether it accepts the token"
     if try_out:
         ask(lambda gateway: gateway.country_data.list_countries())
-        tried = "the gateway accepts the token"
-    output.print_key_values([("Tried", tried)])
+        output.print_key_values([("Tried", "the gateway accepts the token")])
 
 
 def describe_end(token: Token, now: float) -> str:

@@ -283,8 +283,6 @@ def webhook(
 
     The request is never sent twice: if the reply is lost, the status is 5.
     """
-    if file is None and content_type is not None:
-        raise CommandError("--content-type needs a file")
     content = None if file is None else content_of(file)
     ask(lambda gateway: gateway.kyc.send_webhook(content, content_type))
     output.show_done("The gateway has acknowledged it.", None)

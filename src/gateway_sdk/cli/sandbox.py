@@ -75,10 +75,7 @@ def sandbox(
         try:
             faults.add(text)
         except ValueError as error:
-            raise CommandError(
-                f"--fault {printable(text)} is wrong: {printable(str(error))}\n"
-                "`gateway sandbox --help` shows how a fault is written."
-            ) from None
+            raise typer.BadParameter(printable(str(error)), param_hint="--fault") from None
     if not is_loopback(host):
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what "&" starts ignores Ctrl-C
