@@ -49,7 +49,6 @@ ago = partial(day_of, today=TODAY)
         (parse_span, "30d", 30),
         (parse_span, " 6W ", 42),
         (parse_concurrency, "1", 1),
-        (parse_concurrency, "9999", 9999),
         (parse_concurrency, "adaptive", "adaptive"),
         # A date, a word, or so long ago; a month ago is the same day, or the last of a shorter one.
         (ago, " 2026-01-31 ", date(2026, 1, 31)),
@@ -79,7 +78,6 @@ NO_DAYS = (
     [
         *((split_codes, words, "USD,GBP") for words in ([], [""], [" , "])),
         *((parse_span, text, "30d or 6w") for text in ("", "30", "0d", "1m", "-1d", "1.5d", "²d")),
-        *((parse_concurrency, text, "adaptive") for text in ("", "0", "-1", "1.5", "²")),
         *((parse_day, text, f"{text!r} is not a day: write 2026-01-31, today") for text in NO_DAYS),
         (parse_symbols, "all,USD", "must stand alone"),
     ],

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -28,7 +28,7 @@ from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.cli.series import draw_chart, draw_curves, read_series, shortest, to_parquet
 from gateway_sdk.cli.session import ask, explain, quote
-from gateway_sdk.errors import GatewayError, JournalError
+from gateway_sdk.errors import JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
@@ -113,12 +113,8 @@ def parse_span(text: str) -> int:
     return days
 
 
-def parse_concurrency(text: str) -> int | Literal["adaptive"]:
-    if text == "adaptive":
-        return "adaptive"
-    if not text.isdecimal() or not int(text):
-        raise typer.BadParameter(f"{text!r} is no number of calls: write 1 or more, or adaptive")
-    return int(text)
+def parse_concurrency(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 START: Final = option("DAY", f"The first day: {FORMATS}.", parser=parse_day)
@@ -426,13 +422,6 @@ def _fetch(run: Run, options: dict[str, Any]) -> None:
     except JournalError as error:
         status = Status.FAILED if run.opened else Status.MISUSED
         raise CommandError(printable(str(error)), status) from error
-    except errors.OutageError as error:
-        cause = explain(error.__cause__) if isinstance(error.__cause__, GatewayError) else error
-        raise CommandError(
-            f"the run waited {options['patience']:g} s in vain: {cause}\n"
-            "The same command continues.",
-            Status.UNCHANGED,
-        ) from error
 
 
 @many.command()

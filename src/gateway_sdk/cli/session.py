@@ -154,6 +154,7 @@ def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
 ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.MissingExtraError: "",
     errors.JournalError: "",
+    errors.OutageError: "The same command continues.",
     errors.ConfigurationError: "`gateway status` shows the settings in force, with their sources.",
     errors.InvalidArgumentError: "--help shows what the command takes.",
     errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
@@ -202,12 +203,15 @@ MISUSES: Final = (
 
 def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     """Say what went wrong and what to do next, with the exit status of what became of a call."""
-    status, step, words = Status.FAILED, "", error.summary
+    is_outage = isinstance(error, errors.OutageError)
+    status, step = Status.UNCHANGED if is_outage else Status.FAILED, ""
     if error.operation:
         status, step = fate_of(error.outcome, error.repeatability)
     if isinstance(error, errors.ConfigurationError):
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words, step = f"{source_of(name)} {error.problem}".lstrip(), STEPS.get(name, step)
+    else:
+        words = error.summary
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
     words = f"{printable(words)}{quote(error, personal=personal)}\n{step}".rstrip()
     return CommandError(words, Status.MISUSED if isinstance(error, MISUSES) else status)
