@@ -107,7 +107,7 @@ class Outages:
     def _give_up(self, outage: Outage) -> None:
         error = OutageError(
             f"there was no success for {self._patience:g} s, since {outage.since:%H:%M:%S} UTC: "
-            f"{outage.error}; the other items were not fetched"
+            f"{outage.error.summary}; the other items were not fetched"
         )
         error.advice = outage.error.advice
         error.__cause__ = outage.error
