@@ -2,7 +2,7 @@
 
 import re
 from calendar import monthrange
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, date, datetime, timedelta
 from importlib import import_module
@@ -264,34 +264,28 @@ class Run:
             if known and known is not before:
                 say(f"Since {known.since:%H:%M:%S} UTC: {explain(known.error)}\n{WAITING}")
 
-        def look() -> None:
-            notes = [f"{len(self.failures)} failed"] if self.failures else []
-            draw(self.done, self.total, *notes)
-
-        with counting_bar("Fetching") as draw:
-            results = gateway.currency.exchange_rate_series_bulk(
-                self._queries(gateway, look), on_progress=tell, **options
-            )
-            try:
-                async with aclosing(results):
+        queries = self._queries(gateway)
+        series = gateway.currency.exchange_rate_series_bulk(queries, on_progress=tell, **options)
+        try:
+            with counting_bar("Fetching") as draw:
+                async with aclosing(series) as results:
                     async for result in results:
                         self.add(result)
-                        if not result.from_journal:  # which would seem to make the gateway faster
-                            look()
-            except errors.DeadlineExceededError as error:
-                if error.operation is not None:  # of the list of countries, not of the run
-                    raise
+                        if result.from_journal:  # it would seem to make the gateway faster
+                            continue
+                        notes = [f"{len(self.failures)} failed"] if self.failures else []
+                        draw(self.done, self.total, *notes)
+        except errors.DeadlineExceededError as error:
+            if error.operation is not None:  # of the list of countries, not of the run
+                raise
 
-    async def _queries(
-        self, gateway: GatewaySession, look: Callable[[], None]
-    ) -> AsyncGenerator[Query]:
+    async def _queries(self, gateway: GatewaySession) -> AsyncGenerator[Query]:
         """Make the requests, with one symbol each, so that each can fail by itself."""
         self.opened = True  # the run asks for the first item when the journal is open
         symbols = self._symbols
         if symbols is None:
             symbols = bulk.currencies_of(await gateway.country_data.list_countries())
             self.total = self._count(symbols)
-        look()
         # After the first part of the days it is known which currencies the gateway lacks.
         for part, base, symbol in product(self._parts, self._bases, symbols):
             if (base, symbol) in self.left_out:

@@ -203,18 +203,21 @@ MISUSES: Final = (
 
 def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     """Say what went wrong and what to do next, with the exit status of what became of a call."""
-    is_outage = isinstance(error, errors.OutageError)
-    status, step = Status.UNCHANGED if is_outage else Status.FAILED, ""
+    status, step, words = Status.FAILED, "", error.summary
     if error.operation:
         status, step = fate_of(error.outcome, error.repeatability)
+    elif isinstance(error, errors.OutageError):
+        status = Status.UNCHANGED
+    if isinstance(error, MISUSES):
+        status = Status.MISUSED
     if isinstance(error, errors.ConfigurationError):
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-        words, step = f"{source_of(name)} {error.problem}".lstrip(), STEPS.get(name, step)
-    else:
-        words = error.summary
+        words = f"{source_of(name)} {error.problem}".lstrip()
+        step = step or STEPS.get(name, "")
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    words = f"{printable(words)}{quote(error, personal=personal)}\n{step}".rstrip()
-    return CommandError(words, Status.MISUSED if isinstance(error, MISUSES) else status)
+    return CommandError(
+        f"{printable(words)}{quote(error, personal=personal)}\n{step}".rstrip(), status
+    )
 
 
 def fate_of(outcome: Outcome, repeatability: Repeatability | None) -> tuple[Status, str]:
