@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gateway_sdk.cli.output import (
-    Form,
     Table,
     describe_moment,
     make_console,
@@ -131,7 +130,7 @@ OTHER_SHAPES: list[Any] = [
     ],
 )
 def test_replies_are_shown(
-    capsys: pytest.CaptureFixture[str], reply: Any, form: Form, out: str, err: str
+    capsys: pytest.CaptureFixture[str], reply: Any, form: str, out: str, err: str
 ) -> None:
     show_records(reply, form)
 

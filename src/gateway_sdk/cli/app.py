@@ -31,44 +31,39 @@ NOT_TAKEN: Final = {
 """The options for every command that have no effect on one."""
 
 COMMANDS: Final = {
-    "Ask a gateway": {
+    "operations": {
         "countries": "List the countries of the world, with their codes and currencies.",
-        "rates": "Fetch the exchange rates of currencies against another, day by day.",
-        "bulk": "Fetch the rates of many currencies, and export what a run has fetched.",
-        "fleet": "Run a job of your own on many machines, on one PostgreSQL database.",
         "customer": "Create and revise customers.",
         "wallet": "Show orders and balances, and cancel an order.",
         "aml": "Upload documents, update them, change their status.",
         "kyc": "Call the webhook.",
     },
-    "Try it": {
+    "rates": {
+        "rates": "Fetch the exchange rates of currencies against another, day by day.",
+        "bulk": "Fetch the rates of many currencies, and export what a run has fetched.",
+    },
+    "fleet": {"fleet": "Run a job of your own on many machines, on one PostgreSQL database."},
+    "sandbox": {
         "demo": "Show the whole SDK at work: a year of exchange rates for every country's"
         " currency.",
         "sandbox": "Run a gateway on this machine: all twelve operations, on real data, in memory.",
     },
-    "Access token": {
+    "login": {
         "login": "Log in with a browser, and store the access token for programs.",
         "status": "Show the settings in force, where each comes from, and how long the access token"
         " is valid.",
         "logout": "Delete the access token that `gateway login` stored.",
     },
 }
-"""By section of the help: the first line of each command's docstring, or a group's purpose."""
+"""By module: the first line of each command's docstring, or a group's purpose."""
 
-PLACES: Final = {
-    **dict.fromkeys(("countries", "customer", "wallet", "aml", "kyc"), "operations"),
-    **dict.fromkeys(COMMANDS["Access token"], "login"),
-    "bulk": "rates",
-    "demo": "sandbox",
-}
-"""The modules of commands that have not their name."""
-
-SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
+SUMMARIES: Final = {name: text for found in COMMANDS.values() for name, text in found.items()}
+MODULES: Final = {name: module for module, found in COMMANDS.items() for name in found}
 
 
 def load(name: str) -> Any:
     """Import a command or a group; the options of the root may follow it, too."""
-    module = import_module(f"gateway_sdk.cli.{PLACES.get(name, name)}")
+    module = import_module(f"gateway_sdk.cli.{MODULES[name]}")
     group: Any = typer.main.get_group(module.app)
     found = group.commands.get(name, group)
     members = {f"{name} {member}": it for member, it in getattr(found, "commands", {}).items()}
@@ -105,11 +100,6 @@ def _keep(ctx: Any, option: Any, value: object) -> None:  # noqa: ARG001 - typer
 
 class _Group(TyperGroup):
     """The commands, each imported when it is used, and the messages of their errors."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's way
-        for panel, summaries in COMMANDS.items():
-            with formatter.section(panel):
-                formatter.write_dl(list(summaries.items()))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -191,4 +181,4 @@ def gateway(
 
 app: Final[Any] = typer.main.get_command(root)
 # For the help, completion and guesses; what is used is imported.
-app.commands.update({name: TyperCommand(name, help=text) for name, text in SUMMARIES.items()})
+app.commands.update({name: TyperCommand(name, short_help=text) for name, text in SUMMARIES.items()})

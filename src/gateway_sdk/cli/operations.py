@@ -68,7 +68,7 @@ def countries(
 
     The exit status is 1 if no country matches.
     """
-    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    form = output.choose_form(json=as_json, csv=as_csv)
     known = ask(lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
     # Not `to_wire`, which writes an unknown fraction as a text.
@@ -170,21 +170,21 @@ def orders(
         pages = gateway.wallet.order_history_pages(take, first_page=page)
         return [order async for reply in pages for order in output.take_apart(reply)[0] or ()]
 
-    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    form = output.choose_form(json=as_json, csv=as_csv)
     output.show_records(ask(fetch), form)
 
 
 @wallet.command()
 def history(customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """Show the trading orders of a customer."""
-    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    form = output.choose_form(json=as_json, csv=as_csv)
     output.show_records(ask(lambda it: it.wallet.trading_order_history(customer_id)), form)
 
 
 @wallet.command()
 def balance(*, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """Show what the tenant has available for spot trading."""
-    form = output.choose_form(as_json=as_json, as_csv=as_csv)
+    form = output.choose_form(json=as_json, csv=as_csv)
     output.show_records(ask(lambda gateway: gateway.wallet.spot_trading_available_balance()), form)
 
 

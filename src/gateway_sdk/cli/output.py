@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import simplejson
 from rich import box, progress as bars
@@ -172,21 +172,15 @@ def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
     return shown.get(), [printable(name) for name in table.columns[count:]]
 
 
-Form: TypeAlias = Literal["table", "json", "csv", "plot"]
-"""A form of output, with the option of its name; a table is lines with tabs in a pipe."""
-
-
-def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
-    """Return the form that the options ask for, at most one."""
-    options: dict[Form, bool] = {"json": as_json, "csv": as_csv, "plot": plot}
-    given: list[Form] = [form for form, wanted in options.items() if wanted]
+def choose_form(**options: bool) -> str:
+    """Return the name of the only option that is given, or else "table"."""
+    given = [name for name, wanted in options.items() if wanted]
     if len(given) > 1:
-        names = " and ".join(f"--{form}" for form in given)
-        raise CommandError(f"{names} exclude each other: choose one")
+        raise CommandError(f"--{given[0]} and --{given[1]} exclude each other: choose one")
     return given[0] if given else "table"
 
 
-def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None = None) -> None:
+def show(table: Table, value: Any, form: str, *, headings: Sequence[str] | None = None) -> None:
     if form == "json":
         show_json(value)
     elif form == "csv":
@@ -202,7 +196,7 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
             say(f"No room for: {', '.join(left_out)}.\n{advice}")
 
 
-def show_records(reply: Any, form: Form) -> None:
+def show_records(reply: Any, form: str) -> None:
     """Print a reply as a table if it is a list of records, and else as JSON."""
     records, beside = (None, {}) if form == "json" else take_apart(reply)
     # Nothing of a reply is left out because it does not fit into a table.

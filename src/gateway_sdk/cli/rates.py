@@ -187,7 +187,7 @@ def rates(
 
     The default is the last 30 days. Days without rates, such as Sundays, have no row.
     """
-    form = choose_form(as_json=as_json, as_csv=as_csv, plot=plot)
+    form = choose_form(json=as_json, csv=as_csv, plot=plot)
     first, last = choose_range(start, end, days=30)
     [base, *others], codes = split_codes([base]), split_codes(symbols)
     if others:

@@ -33,8 +33,8 @@ OPTIONS: Final = {
 """The settings that have an option."""
 
 STEPS: Final = {
-    "GATEWAY_BASE_URL": "Set it to the gateway's address; or give --base-url, or --sandbox, which"
-    " needs no gateway.",
+    "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. With --sandbox most"
+    " commands need none.",
     "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
     "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
     "GATEWAY_AUTH_URL": "Set it to the address of the login page, or give --auth-url.",
