@@ -51,15 +51,11 @@ def login(
     *,
     browser: Annotated[
         str | None,
-        option(
-            "COMMAND",
-            'The browser, such as "chromium --incognito %s", which keeps no history of the token.',
-        ),
+        option("COMMAND", 'The browser; "chromium --incognito %s" keeps no history of the token.'),
     ] = None,
     no_browser: Annotated[bool, switch("--no-browser", "Only show the address.")] = False,
     paste: Annotated[
-        bool,
-        switch("--paste", "Log in with any browser, and paste (unseen) the address it ends at."),
+        bool, switch("--paste", "Paste (unseen) the address that any browser ends at.")
     ] = False,
     redirect_uri: Annotated[
         str, option("URL", "The client's redirect URI. Port 0, the safest, takes a free one.")

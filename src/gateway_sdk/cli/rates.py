@@ -153,12 +153,7 @@ def check_out(place: str) -> Path:
 
 
 OutFile: TypeAlias = Annotated[
-    Path,
-    argument(
-        "FILE",
-        "The file, .csv, .ndjson or .parquet. Parquet needs the extra [parquet].",
-        parser=check_out,
-    ),
+    Path, argument("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)
 ]
 
 
@@ -345,9 +340,7 @@ def bulk_rates(
     ],
     start: Annotated[date, START],
     end: End = None,
-    out: Annotated[
-        Path, option("FILE", "The file of rates, .csv, .ndjson or .parquet.", parser=check_out)
-    ],
+    out: Annotated[Path, option("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)],
     journal: Annotated[
         Path | None,
         option("FILE", "The file of replies; by default --out with .db.", parser=check_place),
@@ -359,9 +352,7 @@ def bulk_rates(
         Any,
         option("CALLS", 'Calls at a time; "adaptive" finds the best.', parser=parse_concurrency),
     ] = "adaptive",
-    retry_failed: Annotated[
-        bool, switch("--retry-failed", "Try again what failed before.")
-    ] = False,
+    retry_failed: Annotated[bool, switch("--retry-failed", "Also what failed before.")] = False,
     patience: Annotated[
         float, option("SECONDS", "How long to wait for a gateway that is away, or a login.", min=0)
     ] = 3600.0,
