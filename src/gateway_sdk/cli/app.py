@@ -18,7 +18,9 @@ from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, say
 
 if TYPE_CHECKING:  # here PyInstaller and other freezers find them
-    from gateway_sdk.cli import fleet, login, operations, rates, sandbox  # noqa: F401
+    from gateway_sdk.cli import fleet, login, operations, rates, sandbox
+
+    FROZEN: Final = (fleet, login, operations, rates, sandbox)
 
 NOT_TAKEN: Final = {
     **dict.fromkeys(
