@@ -78,7 +78,8 @@ def content_of(word: str) -> Path | IO[bytes] | bytes:
     with suppress(OSError):
         if path.is_fifo():  # such as <(command) of a shell
             return path.open("rb")
-    return path  # the SDK says what is wrong with it
+    with reading(word):  # the SDK names no path in its errors
+        return path
 
 
 def read_line(word: str) -> str:
