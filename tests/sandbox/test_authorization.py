@@ -1,9 +1,6 @@
 """The authorization server: its login page, the user's decision, and where a response may go."""
 
-import base64
-import hashlib
 import re
-from collections.abc import AsyncIterator
 from html import escape
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -13,7 +10,7 @@ from hypothesis import given, strategies as st
 from starlette.types import Message
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
-from gateway_sdk.sandbox._authorization import FORM, MAX_FORM, MAX_QUERY, TOKEN_KINDS, RedirectUris
+from gateway_sdk.sandbox._authorization import LOOPBACK, TOKEN_KINDS
 from tests.sandbox.conftest import Connect, run_app
 
 CALLBACK = "http://127.0.0.1:53412/callback"
@@ -25,6 +22,7 @@ ASKED = {
 }
 ALLOWED = {**ASKED, "account": "ada@example.com", "token": "hour", "decision": "allow"}
 DENIED = {**ASKED, "account": "", "decision": "deny"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 NASTY = """<script>"'&amp; +%20;=#"""
 HTML = "<script>alert(1)</script>"
 
@@ -113,8 +111,8 @@ def asked(more: str = "", **changes: str) -> str:
     return urlencode({**ASKED, **changes}) + more
 
 
-def without(name: str) -> dict[str, str]:
-    return {key: value for key, value in ALLOWED.items() if key != name}
+def without(name: str, fields: dict[str, str] = ALLOWED) -> dict[str, str]:
+    return {key: value for key, value in fields.items() if key != name}
 
 
 def assert_refused(reply: httpx.Response, status: int, words: str) -> None:
@@ -122,7 +120,6 @@ def assert_refused(reply: httpx.Response, status: int, words: str) -> None:
     assert reply.status_code == status
     assert "Location" not in reply.headers
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert "form-action 'none'; frame-ancestors 'none'" in reply.headers["Content-Security-Policy"]
     assert words in reply.text.partition('id="reason"')[2]
     for hostile in ("<script", "<form", "evil"):
         assert hostile not in reply.text
@@ -133,7 +130,7 @@ async def both_ways(client: httpx.AsyncClient, query: str) -> list[httpx.Respons
     form = f"{query}&account=ada&token=hour&decision=allow"
     return [
         await client.get(f"{AUTHORIZE_PATH}?{query}"),
-        await client.post(AUTHORIZE_PATH, content=form, headers={"Content-Type": FORM}),
+        await client.post(AUTHORIZE_PATH, content=form, headers=FORM),
     ]
 
 
@@ -141,18 +138,17 @@ async def both_ways(client: httpx.AsyncClient, query: str) -> list[httpx.Respons
     ("query", "words"),
     [
         ("", "The client_id must be gateway-sdk-sandbox"),
-        (urlencode(without("client_id")), "client_id"),
+        (urlencode(without("client_id", ASKED)), "client_id"),
         (asked(client_id=""), "client_id"),
         (asked(client_id=HTML), "client_id"),
         (asked(client_id=SANDBOX_CLIENT_ID.upper()), "client_id"),
-        (asked(f"&client_id={SANDBOX_CLIENT_ID}"), "client_id"),
-        (urlencode(without("redirect_uri")), "redirect_uri"),
+        (asked(f"&client_id={SANDBOX_CLIENT_ID}"), "more than once"),
+        (urlencode(without("redirect_uri", ASKED)), "redirect_uri"),
         (asked(redirect_uri=""), "redirect_uri"),
         (asked(redirect_uri="http://evil.example/"), "redirect_uri"),
         (asked(redirect_uri=f"{CALLBACK}?{HTML}"), "redirect_uri"),
-        (asked("&redirect_uri=http://evil.example/"), "redirect_uri"),
-        (asked("&scope=%FF"), "cannot be read"),
-        (asked("&a=b" * 40), "cannot be read"),
+        (asked("&redirect_uri=http://evil.example/"), "more than once"),
+        *((asked(f"&{name}=a&{name}=b"), "more than once") for name in ("state", "other")),
     ],
 )
 async def test_no_redirect_to_an_unknown_client(
@@ -172,12 +168,6 @@ UNSUPPORTED = "unsupported_response_type"
         (asked(response_type="code"), UNSUPPORTED, "xyz"),
         (asked(response_type=HTML), UNSUPPORTED, "xyz"),
         (asked(response_type="Token", state=""), UNSUPPORTED, None),
-        (asked("&response_type=token"), "invalid_request", "xyz"),
-        (asked("&scope=a&scope=a"), "invalid_request", "xyz"),
-        (asked("&other=a&other=b"), "invalid_request", "xyz"),
-        (asked("&state=abc"), "invalid_request", None),
-        (asked(state="a\nb"), "invalid_request", "a\nb"),
-        (asked(state="ä"), "invalid_request", "ä"),
     ],
 )
 async def test_client_learns_of_its_mistakes(
@@ -208,47 +198,6 @@ async def test_form_without_a_decision_gives_no_token(
     assert_refused(await client.post(AUTHORIZE_PATH, data=form), 400, words)
 
 
-async def test_decision_has_to_be_a_form_of_utf8(client: httpx.AsyncClient) -> None:
-    json = await client.post(AUTHORIZE_PATH, json=ALLOWED)
-    headers = {"Content-Type": f"{FORM.upper()}; charset=utf-8"}
-    form = await client.post(AUTHORIZE_PATH, content=urlencode(ALLOWED), headers=headers)
-    binary = await client.post(AUTHORIZE_PATH, content=b"\xff", headers=headers)
-
-    assert_refused(json, 415, FORM)
-    assert form.status_code == 303
-    assert_refused(binary, 400, "not UTF-8")
-
-
-@pytest.mark.parametrize(
-    ("site", "status"),
-    [("same-origin", 303), ("none", 303), ("same-site", 403), ("cross-site", 403)],
-)
-async def test_other_sites_cannot_decide(client: httpx.AsyncClient, site: str, status: int) -> None:
-    reply = await client.post(AUTHORIZE_PATH, data=ALLOWED, headers={"Sec-Fetch-Site": site})
-
-    assert reply.status_code == status
-
-
-async def test_requests_are_bounded(client: httpx.AsyncClient) -> None:
-    """A query or a form beyond its limit is refused, and a form is not read to its end."""
-    sent = 0
-
-    async def endless() -> AsyncIterator[bytes]:
-        nonlocal sent
-        while True:
-            sent += 1
-            yield b"a" * MAX_QUERY
-
-    long = await client.get(AUTHORIZE_PATH, params={**ASKED, "scope": "a" * MAX_QUERY})
-    endless_form = await client.post(
-        AUTHORIZE_PATH, content=endless(), headers={"Content-Type": FORM}
-    )
-
-    assert_refused(long, 414, f"longer than {MAX_QUERY} bytes")
-    assert_refused(endless_form, 413, f"longer than {MAX_FORM} bytes")
-    assert sent <= MAX_FORM // MAX_QUERY + 2
-
-
 async def test_only_a_post_decides(client: httpx.AsyncClient) -> None:
     """A query that has the fields of a decision shows the page; other methods are refused."""
     for method in ("GET", "HEAD"):
@@ -267,7 +216,7 @@ async def reply_to(parameters: bytes, method: str) -> Message:
         "method": method,
         "path": AUTHORIZE_PATH,
         "query_string": parameters,
-        "headers": [(b"content-type", FORM.encode())],
+        "headers": [],
     }
     body = {"type": "http.request", "body": parameters, "more_body": False}
     return (await run_app(Sandbox(), scope, body))[0]
@@ -299,8 +248,7 @@ async def test_responses_go_to_allowed_uris_only(pairs: list[tuple[str, str]]) -
 async def test_browser_that_disconnects_in_a_form_is_no_failure(
     sandbox: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    headers = [(b"content-type", FORM.encode())]
-    scope = {"type": "http", "method": "POST", "path": AUTHORIZE_PATH, "headers": headers}
+    scope = {"type": "http", "method": "POST", "path": AUTHORIZE_PATH, "headers": []}
 
     sent = await run_app(sandbox, scope, {"type": "http.disconnect"})
 
@@ -322,41 +270,34 @@ async def test_page_has_the_fields_that_others_rely_on(client: httpx.AsyncClient
     assert re.findall(r'name="token" id="token-(\w+)" value="\1"', page) == list(TOKEN_KINDS)
     assert re.findall(r'id="token-(\w+)" value="\w+" checked', page) == ["hour"]
     assert re.findall(r'<button id="(\w+)" name="decision" value="\1"', page) == ["allow", "deny"]
-    for name, value in ASKED.items():
+    for name, value in {**ASKED, "scope": ""}.items():
         assert f'<input type="hidden" name="{name}" value="{value}">' in page
-    assert 'name="scope"' not in page
 
 
 async def test_page_needs_nothing_but_itself(client: httpx.AsyncClient) -> None:
-    """The page has no script and loads nothing; its policy allows its one style by its hash."""
+    """The page has no script and loads nothing, which its policy says too."""
     page = await client.get(AUTHORIZE_PATH, params=ASKED)
 
-    style = page.text.partition("<style>")[2].partition("</style>")[0]
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert page.headers["Content-Security-Policy"] == (
-        f"default-src 'none'; style-src 'sha256-{digest}';"
-        " form-action 'self' http://127.0.0.1:53412; frame-ancestors 'none'; base-uri 'none'"
-    )
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none';")
     assert not re.search(r"<script|<link|<img| src=| href=| style=|url\(|@import", page.text)
 
 
 @pytest.mark.parametrize(
-    ("redirect_uri", "destination", "target"),
+    ("redirect_uri", "destination"),
     [
-        ("http://localhost/cb", "localhost", "http://localhost"),
-        ("http://[::1]:8080/cb", "[::1]:8080", "http:"),
-        ("https://app.example/cb", "app.example", "https://app.example"),
-        ("com.example.app:/cb", "com.example.app:", "com.example.app:"),
+        ("http://localhost/cb", "localhost"),
+        ("http://[::1]:8080/cb", "[::1]:8080"),
+        ("https://app.example/cb", "app.example"),
+        ("com.example.app:/cb", "com.example.app:"),
     ],
 )
-async def test_policy_allows_the_redirect(redirect_uri: str, destination: str, target: str) -> None:
+async def test_page_names_where_the_token_goes(redirect_uri: str, destination: str) -> None:
     registered = ["https://app.example/cb", "com.example.app:/cb"]
     transport = Sandbox(redirect_uris=registered).transport()
     async with httpx.AsyncClient(transport=transport, base_url="http://s") as client:
         page = await client.get(AUTHORIZE_PATH, params={**ASKED, "redirect_uri": redirect_uri})
         denied = await client.post(AUTHORIZE_PATH, data={**DENIED, "redirect_uri": redirect_uri})
 
-    assert f"form-action 'self' {target};" in page.headers["Content-Security-Policy"]
     assert f'<dd id="destination">{destination}</dd>' in page.text
     assert answer_of(denied, redirect_uri)["error"] == "access_denied"
 
@@ -382,8 +323,7 @@ async def test_nothing_is_stored_or_passed_on(client: httpx.AsyncClient) -> None
     for reply in replies:
         assert reply.headers["Cache-Control"] == "no-store"
         assert reply.headers["Referrer-Policy"] == "no-referrer"
-        assert reply.headers["X-Content-Type-Options"] == "nosniff"
-        assert reply.headers["X-Frame-Options"] == "DENY"
+        assert "frame-ancestors 'none'" in reply.headers["Content-Security-Policy"]
 
 
 HERE = {"127.0.0.1", "::1", "localhost"}
@@ -403,7 +343,7 @@ HERE = {"127.0.0.1", "::1", "localhost"}
 )
 def test_this_machine_is_allowed(uri: str) -> None:
     """Responses may go to this machine, with any port and path (RFC 8252, 7.3)."""
-    assert uri in RedirectUris()
+    assert LOOPBACK.fullmatch(uri)
 
 
 @pytest.mark.parametrize(
@@ -421,14 +361,12 @@ def test_this_machine_is_allowed(uri: str) -> None:
         'http://127.0.0.1:8080/"><script>alert(1)</script>',
         "http://127.0.0.1:8080/\u00e4",
         "http://127.0.0.1:\u0661/",
-        "http://127.0.0.1:0/",
-        "http://127.0.0.1:65536/",
         "http://127.0.0.1:/",
         "javascript://127.0.0.1/%0aalert(1)",
     ],
 )
 def test_other_uris_are_not_allowed(uri: str) -> None:
-    assert uri not in RedirectUris()
+    assert not LOOPBACK.fullmatch(uri)
 
 
 @given(
@@ -436,19 +374,28 @@ def test_other_uris_are_not_allowed(uri: str) -> None:
 )
 def test_what_is_allowed_is_this_machine(uri: str) -> None:
     """In every allowed URI, a parser finds one of the three hosts and no userinfo."""
-    if uri in RedirectUris():
+    if LOOPBACK.fullmatch(uri):
         assert urlsplit(uri).hostname in HERE
         assert "@" not in urlsplit(uri).netloc
 
 
-def test_registered_uri_is_allowed_exactly() -> None:
-    allowed = RedirectUris(["https://app.example/callback", "com.example.app:/callback"])
+@pytest.mark.parametrize(
+    ("uri", "status"),
+    [
+        ("https://app.example/callback", 200),
+        ("com.example.app:/callback", 200),
+        ("https://app.example/callback/", 400),
+        ("https://app.example/callback?a=b", 400),
+        ("HTTPS://app.example/callback", 400),
+    ],
+)
+async def test_registered_uri_is_allowed_exactly(uri: str, status: int) -> None:
+    registered = ["https://app.example/callback", "com.example.app:/callback"]
+    transport = Sandbox(redirect_uris=registered).transport()
+    async with httpx.AsyncClient(transport=transport, base_url="http://s") as client:
+        reply = await client.get(AUTHORIZE_PATH, params={**ASKED, "redirect_uri": uri})
 
-    assert "https://app.example/callback" in allowed
-    assert "com.example.app:/callback" in allowed
-    assert "https://app.example/callback/" not in allowed
-    assert "https://app.example/callback?a=b" not in allowed
-    assert "HTTPS://app.example/callback" not in allowed
+    assert reply.status_code == status
 
 
 @pytest.mark.parametrize(
@@ -458,8 +405,6 @@ def test_registered_uri_is_allowed_exactly() -> None:
         "app.example/callback",
         "https://app.example/callback#",
         "https://app.example/a\nb",
-        "https://user@app.example/callback",
-        "https://app.example;script-src/callback",
     ],
 )
 def test_invalid_redirect_uri_is_not_registered(uri: str) -> None:

@@ -162,7 +162,7 @@ async def test_client_that_leaves_in_mid_upload_uploads_nothing(
 
     assert sent == []
     assert [(call.status, call.applied) for call in sandbox.received] == [(None, False)]
-    assert sandbox._state.tenants["default"].documents == {}
+    assert sandbox._tenants["default"].documents == {}
 
 
 async def test_faults_can_be_added_later(client: httpx.AsyncClient, sandbox: Sandbox) -> None:
@@ -196,21 +196,24 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Fault.status(200), "status is out of range: 200"),
-        (lambda: Fault.status(600), "status is out of range: 600"),
-        (lambda: Fault.of_kind("status", 429.0), "status must be a whole number: 429.0"),
-        (lambda: Fault.malformed_error(302), "status is out of range: 302"),
-        (lambda: Fault.latency(-1), "seconds is out of range: -1"),
-        (lambda: Fault.drip(-0.1), "delay is out of range: -0.1"),
-        (lambda: Fault.latency(float("nan")), "seconds is out of range: nan"),
-        (lambda: Fault.drip(0, pieces=0), "pieces is out of range: 0"),
-        (lambda: Fault.of_kind("drip", 0, pieces=True), "pieces must be a whole number: True"),
-        (lambda: Fault.of_kind("latency", "1"), "seconds must be a number: '1'"),
-        (lambda: Fault.of_kind("latency", True), "seconds must be a number: True"),  # noqa: FBT003
+        (
+            lambda: Fault.status(200),
+            "status must be a whole number of at least 400 and at most 599: 200",
+        ),
+        (lambda: Fault.status(600), "and at most 599: 600"),
+        (lambda: Fault.of_kind("status", 429.0), "status must be a whole number .*: 429.0"),
+        (lambda: Fault.malformed_error(302), "and at most 599: 302"),
+        (lambda: Fault.latency(-1), "seconds must be a number of at least 0: -1"),
+        (lambda: Fault.drip(-0.1), "delay must be a number of at least 0: -0.1"),
+        (lambda: Fault.latency(float("nan")), "seconds must be a number of at least 0: nan"),
+        (lambda: Fault.drip(0, pieces=0), "pieces must be a whole number of at least 1: 0"),
+        (lambda: Fault.of_kind("drip", 0, pieces=True), "pieces must be a whole number .*: True"),
+        (lambda: Fault.of_kind("latency", "1"), "seconds must be a number .*: '1'"),
+        (lambda: Fault.of_kind("latency", True), "seconds must be a number .*: True"),  # noqa: FBT003
     ],
 )
 def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
+    with pytest.raises(ValueError, match=message):
         make()
 
 
@@ -271,9 +274,9 @@ def test_rate_is_a_probability() -> None:
         ({"at": 0}, "at must be a whole number of at least 1: 0"),
         ({"at": 1.5}, "at must be a whole number of at least 1: 1.5"),
         ({"times": 0}, "times must be a whole number of at least 1: 0"),
-        ({"rate": 1.5}, "rate must be from 0 to 1: 1.5"),
-        ({"rate": -0.1}, "rate must be from 0 to 1: -0.1"),
-        ({"rate": float("nan")}, "rate must be from 0 to 1: nan"),
+        ({"rate": 1.5}, "rate must be a number of at least 0 and at most 1: 1.5"),
+        ({"rate": -0.1}, "rate must be .*: -0.1"),
+        ({"rate": float("nan")}, "rate must be .*: nan"),
     ],
 )
 def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str) -> None:
@@ -308,11 +311,12 @@ def test_fault_may_be_written_as_text(text: str, due: str) -> None:
         ("latency=x", "'x' is not a number"),
         ("unauthorized=1", "unauthorized takes no value"),
         ("nonsense=1", "unknown fault 'nonsense'"),
-        ("status=200", "status is out of range"),
-        ("latency=inf", "seconds is out of range: inf"),
+        ("status=200", "status must be"),
+        ("latency=inf", "'inf' is not a number"),
+        ("unavailable=-1", "retry_after must be a whole number of at least 0: -1"),
         ("x:cut_body", r"unknown operation 'x'; the operations are create_customer, .*countries"),
-        ("cut_body,on=1", "'on=1' is not at=N, times=N or rate=0.1"),
-        ("cut_body,at", "'' is not a whole number"),
+        ("cut_body,on=1", "'on' is not at=N, times=N or rate=0.1"),
+        ("cut_body,at", "'' is not a number"),
     ],
 )
 def test_wrong_text_of_a_fault_is_refused(text: str, words: str) -> None:

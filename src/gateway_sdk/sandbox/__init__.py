@@ -1,7 +1,7 @@
 """The Gateway Service in memory: all twelve operations, logins, and faults on request."""
 
 try:
-    from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
+    from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Visitor
     from gateway_sdk.sandbox._faults import Fault, Faults
     from gateway_sdk.sandbox._received import ReceivedCall
     from gateway_sdk.sandbox._sandbox import (
@@ -10,7 +10,6 @@ try:
         SandboxServer,
         SandboxTenant,
     )
-    from gateway_sdk.sandbox._visitor import Visitor
 except ModuleNotFoundError as error:
     needed = "the sandbox needs its extra: pip install 'gateway-sdk[sandbox]'"
     raise ModuleNotFoundError(needed, name=error.name) from error

@@ -1,9 +1,8 @@
 """The faults a gateway can have, and the rules for when each happens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from sys import float_info
 from typing import Any, NamedTuple, Self
@@ -13,8 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox._http import error_reply
-from gateway_sdk.sandbox._interface import check_operation
+from gateway_sdk.sandbox._interface import check_operation, error_reply
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -54,16 +52,11 @@ class BodyCutError(httpx.RemoteProtocolError):
 
     def __init__(self, status: int, headers: list[tuple[bytes, bytes]], part: bytes) -> None:
         super().__init__("peer closed connection without sending complete message body")
-        self.reply = httpx.Response(status, headers=headers, stream=_CutStream(part, self))
+        self.reply = httpx.Response(status, headers=headers, content=self._content(part))
 
-
-class _CutStream(httpx.AsyncByteStream):
-    def __init__(self, part: bytes, error: BodyCutError) -> None:
-        self._part, self._error = part, error
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield self._part
-        raise self._error
+    async def _content(self, part: bytes) -> AsyncIterator[bytes]:
+        yield part
+        raise self
 
 
 class InProcessTransport(httpx.ASGITransport):
@@ -89,8 +82,8 @@ class Fault:
         """Return a fault by the name of its class method, such as "latency", with its arguments.
 
         Raises:
-            ValueError: there is no such kind, or a number is out of its range.
-            TypeError: an argument is missing, unknown or of a wrong type.
+            ValueError: there is no such kind, or a number is wrong.
+            TypeError: an argument is missing or unknown.
         """
         kinds = [name for name, member in vars(Fault).items() if isinstance(member, classmethod)]
         kinds.remove("of_kind")
@@ -121,12 +114,12 @@ class Fault:
         return cls(f"status {status}", apply)
 
     @classmethod
-    def too_many_requests(cls, *, retry_after: int | str | None = None) -> Self:
+    def too_many_requests(cls, retry_after: int | str | None = None) -> Self:
         """Refuse with 429; *retry_after* is in seconds, or an HTTP date."""
         return cls.status(429, headers=_retry_after(retry_after))
 
     @classmethod
-    def unavailable(cls, *, retry_after: int | str | None = None) -> Self:
+    def unavailable(cls, retry_after: int | str | None = None) -> Self:
         """Refuse with 503; *retry_after* is in seconds, or an HTTP date."""
         return cls.status(503, headers=_retry_after(retry_after))
 
@@ -194,6 +187,13 @@ class Fault:
         return cls("cut body", apply)
 
 
+def with_fault(app: ASGIApp, fault: Fault, sleep: Sleep) -> ASGIApp:
+    async def faulty_app(scope: Scope, receive: Receive, send: Send) -> None:
+        await fault.apply(FaultyCall(app, scope, receive, send, sleep))
+
+    return faulty_app
+
+
 async def _discard(_: Message) -> None:
     pass
 
@@ -223,72 +223,57 @@ async def _send_cut(call: FaultyCall, start: Message, *sent: Message) -> None:
 
 
 def _retry_after(value: int | str | None) -> dict[str, str] | None:
-    return None if value is None else {"Retry-After": str(value)}
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        _check("retry_after", value, whole=True)
+    return {"Retry-After": str(value)}
 
 
 def _check(
     name: str, value: Any, lowest: int = 0, highest: float = float_info.max, *, whole: bool = False
 ) -> None:
-    kinds, wanted = (int, "a whole number") if whole else (int | float, "a number")
-    if not isinstance(value, kinds) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {wanted}: {value!r}")
-    if not lowest <= value <= highest:  # nor nan, nor inf
-        raise ValueError(f"{name} is out of range: {value}")
+    is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not (is_number and lowest <= value <= highest):  # nor nan, nor inf
+        kind = "a whole number" if whole else "a number"
+        most = "" if highest == float_info.max else f" and at most {highest}"
+        raise ValueError(f"{name} must be {kind} of at least {lowest}{most}: {value!r}")
 
 
-_VALUES: Mapping[str, tuple[str, Callable[[str], float]]] = {
-    "latency": ("seconds", float),
-    "drip": ("delay", float),
-    "status": ("status", int),
-    "malformed_error": ("status", int),
-    "too_many_requests": ("retry_after", int),
-    "unavailable": ("retry_after", int),
-}
-_RULES: Mapping[str, Callable[[str], float]] = {"at": int, "times": int, "rate": float}
-
-
-def _fault_of_text(kind: str, equals: str, value: str) -> Fault:
-    argument, read = _VALUES.get(kind, ("", float))
+def _number(text: str) -> float:
     try:
-        return Fault.of_kind(kind, **({argument: _number(value, read)} if equals else {}))
-    except TypeError:
-        problem = f"takes no value: write {kind}" if equals else f"needs a number: write {kind}=..."
-        raise ValueError(f"{kind} {problem}") from None
-
-
-def _rule_of_text(text: str) -> tuple[str, Any]:
-    name, _, number = text.partition("=")
-    if name not in _RULES:
-        raise ValueError(f"{text!r} is not at=N, times=N or rate=0.1")
-    return name, _number(number, _RULES[name])
-
-
-def _number(text: str, read: Callable[[str], float]) -> float:
-    try:
-        return read(text)
+        return float(text) if "." in text else int(text)
     except ValueError:
-        wanted = "a whole number" if read is int else "a number"
-        raise ValueError(f"{text!r} is not {wanted}") from None
+        raise ValueError(f"{text!r} is not a number") from None
 
 
-@dataclass
 class _Rule:
-    fault: Fault
-    operation: str | None  # None: all operations together
-    first: int  # counts from 1
-    last: int | None  # included; None: without end
-    rate: float
-    seen: int = 0
-    fired: int = 0
+    def __init__(
+        self,
+        fault: Fault,
+        operation: str | None,  # None: all operations together
+        at: int | None,
+        times: int | None,
+        rate: float,
+    ) -> None:
+        for name, number in (("at", at), ("times", times)):
+            if number is not None:
+                _check(name, number, 1, whole=True)
+        _check("rate", rate, 0, 1)
+        self.fault, self.operation, self.rate = fault, operation, rate
+        self.first = at or 1  # counts from 1
+        limit = 1 if times is None and at is not None else times
+        self.end = None if limit is None else self.first + limit  # not included
+        self.seen = self.fired = 0
 
     def matches(self, operation: str) -> bool:
         """Count a call if the rule is for it; return whether the fault may happen at it."""
         if self.operation not in (None, operation):
             return False
         self.seen += 1
-        return self.first <= self.seen and (self.last is None or self.seen <= self.last)
+        return self.first <= self.seen and (self.end is None or self.seen < self.end)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
         return f"{self.fault.name} at call {self.first} of {self.operation or 'any operation'}"
 
 
@@ -323,16 +308,18 @@ class Faults:
         *times* is given. *rate*, 0 to 1, is the probability for each of these calls.
 
         Raises:
-            ValueError: if the operation is unknown or a number is out of its range.
+            ValueError: if the operation is unknown or a number is wrong.
         """
         check_operation(operation)
-        return self._add(fault, operation, at, times, rate)
+        self._rules.append(_Rule(fault, operation, at, times, rate))
+        return self
 
     def anywhere(
         self, fault: Fault, *, at: int | None = None, times: int | None = None, rate: float = 1.0
     ) -> Self:
         """Add a fault to all operations, whose calls are counted together; otherwise like `on`."""
-        return self._add(fault, None, at, times, rate)
+        self._rules.append(_Rule(fault, None, at, times, rate))
+        return self
 
     def add(self, text: str) -> Self:
         """Add a fault that is written as text, as on a command line.
@@ -344,9 +331,19 @@ class Faults:
             ValueError: the text is not written so, or a name or a number in it is wrong.
         """
         first, *rules = text.split(",")
-        operation, _, kind = first.rpartition(":")
-        add = partial(self.on, operation) if operation else self.anywhere
-        return add(_fault_of_text(*kind.partition("=")), **dict(map(_rule_of_text, rules)))
+        operation, _, named = first.rpartition(":")
+        kind, equals, value = named.partition("=")
+        try:
+            fault = Fault.of_kind(kind, *([_number(value)] if equals else []))
+        except TypeError:
+            problem = "takes no value" if equals else f"needs a number: write {kind}=..."
+            raise ValueError(f"{kind} {problem}") from None
+        when: dict[str, Any] = {}
+        for name, _, number in (rule.partition("=") for rule in rules):
+            if name not in {"at", "times", "rate"}:
+                raise ValueError(f"{name!r} is not at=N, times=N or rate=0.1")
+            when[name] = _number(number)
+        return self.on(operation, fault, **when) if operation else self.anywhere(fault, **when)
 
     def due(self, operation: str) -> list[Fault]:
         """Count a call of *operation* and return the faults that happen at it; may be empty."""
@@ -363,17 +360,4 @@ class Faults:
 
     def unfired(self) -> list[str]:
         """Describe the faults that never happened, without those of a probability below 1."""
-        return [str(rule) for rule in self._rules if not rule.fired and rule.rate == 1]
-
-    def _add(
-        self, fault: Fault, operation: str | None, at: int | None, times: int | None, rate: float
-    ) -> Self:
-        for name, number in (("at", at), ("times", times)):
-            if number is not None and not (isinstance(number, int) and number >= 1):
-                raise ValueError(f"{name} must be a whole number of at least 1: {number}")
-        if not 0 <= rate <= 1:
-            raise ValueError(f"rate must be from 0 to 1: {rate}")
-        first = at or 1
-        last = None if at is None and times is None else first + (times or 1) - 1
-        self._rules.append(_Rule(fault, operation, first, last, rate))
-        return self
+        return [rule.describe() for rule in self._rules if not rule.fired and rule.rate == 1]

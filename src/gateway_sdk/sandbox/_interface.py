@@ -1,4 +1,4 @@
-"""The interface as data, which is in `_interface.json`: the twelve operations, the request bodies.
+"""The interface as data, which is in `_interface.json`, and what follows from it for every request.
 
 Copied by hand from the interface's tables (Endpoints 1-12, Resources) and not from the SDK's
 models, so that a misspelt name in the SDK fails against the sandbox. "?" marks what may be null,
@@ -6,10 +6,20 @@ models, so that a misspelt name in the SDK fails against the sandbox. "?" marks 
 body of endpoint 2, and DocumentStatus the sandbox's own, because endpoint 8 leaves the body open.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from http.client import responses
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import Scope
 
 
 class OperationRoute(NamedTuple):
@@ -27,6 +37,14 @@ _DATA: Final = json.loads((files("gateway_sdk.sandbox") / "_interface.json").rea
 OPERATIONS: Final = tuple(OperationRoute(*row) for row in _DATA["operations"])
 RECORDS: Final[Mapping[str, Mapping[str, str]]] = _DATA["records"]
 
+_SCALARS: Final[Mapping[str, Any]] = {
+    "string": str,
+    "integer": int,
+    "int64": Annotated[int, Field(ge=-(2**63), lt=2**63)],
+    "boolean": bool,
+    "any": Any,
+}
+
 
 def check_operation(name: str) -> None:
     names = [operation.name for operation in OPERATIONS]
@@ -34,44 +52,65 @@ def check_operation(name: str) -> None:
         raise ValueError(f"unknown operation {name!r}; the operations are {', '.join(names)}")
 
 
-class ShapeError(ValueError):
-    """A value is not of its kind; the message names the field, never the value."""
+@cache
+def _model_of(record: str) -> type[BaseModel]:
+    missing = ... if record in _DATA["complete"] else None
+    fields: dict[str, Any] = {
+        name: (_type_of(kind), missing) for name, kind in RECORDS[record].items()
+    }
+    return create_model(record, __config__=ConfigDict(extra="forbid", strict=True), **fields)
 
 
-def _is_integer(value: Any) -> bool:
-    # In Python True is an int, in JSON it is not an integer.
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_SCALARS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    "string": ("a string", lambda value: isinstance(value, str)),
-    "integer": ("an integer", _is_integer),
-    "int64": ("an int64", lambda value: _is_integer(value) and -(2**63) <= value < 2**63),
-    "boolean": ("a boolean", lambda value: isinstance(value, bool)),
-    "any": ("any JSON value", lambda _: True),
-}
-
-
-def check(value: Any, kind: str, path: str = "$") -> None:
-    """Check that a value is of a kind, as the data names it; *path* is its JSONPath."""
+def _type_of(kind: str) -> Any:
     if kind.startswith("["):
-        _require(isinstance(value, list), f"{path} must be an array")
-        for position, item in enumerate(value):
-            check(item, kind[1:-1], f"{path}[{position}]")
-    elif kind in RECORDS:
-        _require(isinstance(value, dict), f"{path} must be an object")
-        for name in value:
-            _require(name in RECORDS[kind], f"{path}.{name} is not a field of the interface")
-            check(value[name], RECORDS[kind][name], f"{path}.{name}")
-        for name in RECORDS[kind] if kind in _DATA["complete"] else ():
-            _require(name in value, f"{path}.{name} is missing")
-    else:
-        scalar, accepts = _SCALARS[kind.removesuffix("?")]
-        or_null = " or null" if kind.endswith("?") else ""
-        valid = accepts(value) or (value is None and bool(or_null))
-        _require(valid, f"{path} must be {scalar}{or_null}")
+        return list[_type_of(kind[1:-1])]  # type: ignore[misc]
+    if kind.endswith("?"):
+        return _type_of(kind[:-1]) | None
+    return _SCALARS[kind] if kind in _SCALARS else _model_of(kind)
 
 
-def _require(valid: bool, message: str) -> None:  # noqa: FBT001 - reads as one sentence
-    if not valid:
-        raise ShapeError(message)
+def parse_json(body: bytes, record: str) -> Any:
+    """Return the fields that a body has; the refusal names a field, never its value."""
+    try:
+        return _model_of(record).model_validate_json(body).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        steps = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in first["loc"])
+        raise HTTPException(400, f"${''.join(steps)}: {first['msg']}") from None
+
+
+async def read_json(request: Request, record: str) -> Any:
+    media_type = request.headers.get("Content-Type", "").partition(";")[0]
+    if media_type.strip().lower() != "application/json":
+        raise HTTPException(415, "Content-Type must be application/json")
+    return parse_json(await request.body(), record)
+
+
+async def read_content(request: Request) -> dict[str, int | str | None]:
+    """Read a body of any size, and return what is stored of it: its bytes are not."""
+    size, digest = 0, hashlib.sha256()
+    async for chunk in request.stream():
+        size += len(chunk)
+        digest.update(chunk)
+    content_type = request.headers.get("Content-Type")
+    return {"size": size, "sha256": digest.hexdigest(), "contentType": content_type}
+
+
+def error_reply(
+    scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    # Interface: Resources, Error payload; Errors 1 and 3
+    payload = {
+        "reason": responses.get(status, "Unknown Status"),
+        "path": scope["path"],
+        "method": scope["method"],
+        "message": message,
+        "timestamp": timestamp(datetime.now(UTC)),
+        "status": status,
+    }
+    return JSONResponse(payload, status, headers)
+
+
+def timestamp(moment: datetime) -> str:
+    """Format a time in UTC as ISO 8601 with milliseconds and a Z."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway_sdk.sandbox._http import parse_json, read_content, read_json, read_text, timestamp
+from gateway_sdk.sandbox._interface import parse_json, read_content, read_json, timestamp
 from gateway_sdk.sandbox._reference_data import Series, country_list, reference_rates
 
 MAX_TAKE = 100
@@ -194,9 +194,11 @@ async def cancel_order(request: Request, tenant: Tenant) -> Response:
 async def change_document_status(request: Request, tenant: Tenant) -> Response:
     """Set the status; the body is the bare status or {"status": …}, of any media type."""
     # Interface: Endpoints 8
-    text = await read_text(request)
-    if text.startswith("{"):
-        text = parse_json(text, "DocumentStatus")["status"].strip()
+    body = (await request.body()).strip()
+    if body.startswith(b"{"):
+        text = parse_json(body, "DocumentStatus")["status"].strip()
+    else:
+        text = body.decode(errors="replace")
     if not text:
         raise HTTPException(400, "the body contains no status")
     document = _find(tenant.documents, request.path_params["documentId"], "document")

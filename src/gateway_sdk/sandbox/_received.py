@@ -1,16 +1,13 @@
 """What the sandbox received, and what a test asserts of it. No message shows personal data."""
 
 import json as json_format
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, TypeVar
 
 import httpx
-
-from gateway_sdk.sandbox._interface import check_operation
 
 MAX_RECEIVED = 10_000
 SHOWN = ("applied", "status")  # in a message, with what was given
@@ -78,20 +75,10 @@ class UnknownRequest:
     path: str = field(repr=False)
 
 
-class Log(deque[T]):
-    # Another thread, which serves the gateway, may append while this one looks through it.
-    _lock = Lock()
-
-    def __init__(self) -> None:
-        super().__init__(maxlen=MAX_RECEIVED + 1)  # one more, to see that some were lost
-
-    def __iter__(self) -> Iterator[T]:
-        with self._lock:
-            return iter(tuple(super().__iter__()))
-
-    def append(self, each: T, /) -> None:
-        with self._lock:
-            super().append(each)
+def keep(log: list[T], each: T) -> None:
+    # A list, because a test may look through it while another thread serves the gateway.
+    log.append(each)
+    del log[: -MAX_RECEIVED - 1]  # one more, to see that some were lost
 
 
 def matching(
@@ -99,29 +86,31 @@ def matching(
 ) -> list[ReceivedCall]:
     """Return the calls that have all of *wanted*; None there asks for nothing."""
     __tracebackhide__ = True  # pytest would show the arguments, which are personal data
-    check_operation(operation)
     if len(calls) > MAX_RECEIVED:
         raise ValueError(f"only the last {MAX_RECEIVED} calls are known: clear() them earlier")
     asked = {name: value for name, value in wanted.items() if value is not None}
     of_it = [call for call in calls if call.operation == operation]
     found = [call for call in of_it if all(_has(call, *item) for item in asked.items())]
-    # Without a number, one or more.
-    if len(found) != times if times is not None else not found:
-        shown = [f"{name}={asked[name]}" if name in SHOWN else name for name in asked]
-        such = f" ({', '.join(shown)} as given)" if asked else ""
-        lines = [f"expected {operation} {_times(times)}{such}, received {_times(len(found))}"]
-        for name, value in asked.items():
-            having = sum(_has(call, name, value) for call in of_it)
-            lines.append(f"  {name} is as expected in {having} of {len(of_it)} calls")
-        raise AssertionError("\n".join([*lines, summary(calls)]))
-    return found
+    if len(found) == times or (found and times is None):
+        return found
+    expected = "1 or more" if times is None else times
+    lines = [f"expected calls of {operation}: {expected}, received: {len(found)}"]
+    for name, value in asked.items():
+        shown = f"{name}={value}" if name in SHOWN else name
+        having = sum(_has(call, name, value) for call in of_it)
+        lines.append(f"  {shown} is as expected in {having} of {len(of_it)} calls")
+    raise AssertionError("\n".join([*lines, summary(calls)]))
 
 
-def summary(calls: Iterable[ReceivedCall]) -> str:
-    counts = Counter((call.operation, _result_of(call)) for call in calls)
-    if not counts:
+def summary(calls: Sequence[ReceivedCall]) -> str:
+    if not calls:
         return "nothing was received"
-    lines = (f"  {name}: {number}, {result}" for (name, result), number in counts.items())
+    counts = Counter((call.operation, call.applied, call.status) for call in list(calls))
+    lines = (
+        f"  {operation}: {number}, {'applied' if applied else 'not applied'},"
+        f" {f'status {status}' if status else 'no reply'}"
+        for (operation, applied, status), number in counts.items()
+    )
     return "\n".join(["received in all:", *lines])
 
 
@@ -136,14 +125,3 @@ def _has(call: ReceivedCall, name: str, value: Any) -> bool:
             return bool(json_format.loads(body) == value)
         return False
     return bool(getattr(call, name) == value)
-
-
-def _result_of(call: ReceivedCall) -> str:
-    applied = "applied" if call.applied else "not applied"
-    return f"{applied}, {f'status {call.status}' if call.status else 'no reply'}"
-
-
-def _times(number: int | None) -> str:
-    if number is None:
-        return "1 time or more"
-    return f"{number} time{'' if number == 1 else 's'}"

@@ -1,28 +1,62 @@
 """The sandbox as its users hold it: one gateway, or one server with a sandbox for each test."""
 
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping, MutableSequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from urllib.parse import quote, unquote
 
 import httpx
 from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox._app import SandboxState, build_app
-from gateway_sdk.sandbox._authorization import RedirectUris, TokenRegistry
-from gateway_sdk.sandbox._faults import Faults, InProcessTransport
-from gateway_sdk.sandbox._interface import check_operation
-from gateway_sdk.sandbox._operations import Tenant, seeded_tenant
-from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest, matching, summary
+from gateway_sdk.sandbox import _operations
+from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, AuthorizationEndpoint, Tokens
+from gateway_sdk.sandbox._faults import Faults, InProcessTransport, with_fault
+from gateway_sdk.sandbox._interface import (
+    OPERATIONS,
+    OperationRoute,
+    check_operation,
+    error_reply,
+)
+from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest, keep, matching, summary
 
 # Not a secret: only a sandbox accepts it.
 SANDBOX_ACCESS_TOKEN = "sandbox-access-token"  # noqa: S105
+DEFAULT_TENANT = "default"
+
+_logger = logging.getLogger("gateway_sdk.sandbox")
+
+
+class _ExactRoute(Route):
+    """Takes its one method, without HEAD, and the path as it was sent: "%2F" ends no segment."""
+
+    __repr__ = object.__repr__  # Starlette's fails before __init__ has run
+
+    def __init__(
+        self,
+        operation: OperationRoute,
+        serve: Callable[[OperationRoute, Scope, Receive, Send], Awaitable[None]],
+    ) -> None:
+        super().__init__(operation.path, serve)
+        self.app = partial(serve, operation)
+        self.methods = {operation.method}  # Starlette would add HEAD to GET
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        raw_path = scope.get("raw_path") or quote(scope["path"]).encode()  # ASGI: it is optional
+        match, found = super().matches({**scope, "path": raw_path.decode("latin-1")})
+        sent = found.get("path_params", {})
+        return match, {**found, "path_params": {name: unquote(sent[name]) for name in sent}}
 
 
 class Sandbox:
@@ -37,8 +71,12 @@ class Sandbox:
         clock: Returns seconds; access tokens expire by it.
         keep_bodies: Keep the body of every call in memory, for `assert_received`.
 
+    Attributes:
+        received: The last 10 000 calls, oldest first, including those that are being served.
+        unknown_requests: The last 10 000 requests that are no operation of the interface.
+
     Raises:
-        ValueError: if a redirect URI is not absolute, or has userinfo or a fragment.
+        ValueError: if a redirect URI is not absolute, or has a fragment.
     """
 
     def __init__(
@@ -51,26 +89,26 @@ class Sandbox:
         *,
         keep_bodies: bool = False,
     ) -> None:
-        tenants: defaultdict[str, Tenant] = defaultdict(partial(seeded_tenant, seed))
-        self._state = SandboxState(TokenRegistry(clock), tenants, faults or Faults(), keep_bodies)
+        self.faults = faults or Faults()
+        self.received: list[ReceivedCall] = []
+        self.unknown_requests: list[UnknownRequest] = []
+        self._keep_bodies = keep_bodies
         self._allowed: set[str] = set()
-        self.app: Starlette = build_app(self._state, RedirectUris(redirect_uris))
-        self.issue(access_token)
-
-    @property
-    def faults(self) -> Faults:
-        """How it misbehaves."""
-        return self._state.faults
-
-    @property
-    def received(self) -> MutableSequence[ReceivedCall]:
-        """The last 10 000 calls, oldest first, including those that are still being served."""
-        return self._state.calls
-
-    @property
-    def unknown_requests(self) -> MutableSequence[UnknownRequest]:
-        """The last 10 000 requests that are no operation of the interface, oldest first."""
-        return self._state.unknown
+        self._tokens = Tokens(clock)
+        self._tokens.issue(access_token)
+        self._tenants = defaultdict[str, _operations.Tenant](
+            partial(_operations.seeded_tenant, seed)
+        )
+        login = AuthorizationEndpoint(self._tokens, redirect_uris)
+        self.app: Starlette = Starlette(
+            routes=[
+                *(_ExactRoute(operation, self._serve_call) for operation in OPERATIONS),
+                Route(AUTHORIZE_PATH, login.respond, methods=["GET", "POST"]),
+            ],
+            exception_handlers={HTTPException: self._refuse},
+        )
+        # A path with an extra slash is 404 and not a redirect: that would pass credentials on.
+        self.app.router.redirect_slashes = False
 
     def assert_received(
         self,
@@ -107,10 +145,11 @@ class Sandbox:
                 were received.
         """
         __tracebackhide__ = True
+        check_operation(operation)
         if times != 0:
-            self.allow(operation)
+            self._allowed.add(operation)
         return matching(
-            self._state.calls,
+            self.received,
             operation,
             times,
             applied=applied,
@@ -157,15 +196,15 @@ class Sandbox:
 
     def issue(self, access_token: str, lifetime: float | None = None) -> None:
         """Accept this bearer token from now on, for *lifetime* seconds; None means without end."""
-        self._state.tokens.issue(access_token, lifetime)
+        self._tokens.issue(access_token, lifetime)
 
     def revoke(self, access_token: str) -> None:
         """Refuse this bearer token from now on; it need not have been issued."""
-        self._state.tokens.revoke(access_token)
+        self._tokens.revoke(access_token)
 
     def revoke_all(self) -> None:
         """Refuse from now on all bearer tokens issued so far, by logins and by `issue`."""
-        self._state.tokens.revoke_all()
+        self._tokens.revoke_all()
 
     def transport(self) -> httpx.ASGITransport:
         """Return a transport that calls the app directly, without a socket."""
@@ -196,6 +235,57 @@ class Sandbox:
         For tests that run no event loop, or several.
         """
         return _serve_in_thread(self.app, host, port)
+
+    async def _serve_call(
+        self, operation: OperationRoute, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        request = Request(scope)
+        call = ReceivedCall(
+            *operation,
+            tenant=request.headers.get("tenantId"),
+            parameters=request.path_params,
+            raw_headers=request.headers.raw,
+            pieces=[] if self._keep_bodies else None,
+        )
+        keep(self.received, call)
+
+        async def receive_and_keep() -> Message:
+            message = await receive()
+            if call.pieces is not None:
+                call.pieces.append(message.get("body", b""))
+            return message
+
+        async def send_and_note(message: Message) -> None:
+            call.status = message.get("status", call.status)
+            await send(message)
+
+        app: ASGIApp = partial(self._answer, call)
+        # The fault added first is the outermost.
+        for fault in reversed(self.faults.due(operation.name)):
+            app = with_fault(app, fault, self.faults.sleep)
+        await app(scope, receive_and_keep, send_and_note)
+
+    async def _answer(self, call: ReceivedCall, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            self._tokens.check_bearer(request)
+            tenant = self._tenants[request.headers.get("tenantId", "").strip() or DEFAULT_TENANT]
+            response: Response = await getattr(_operations, call.operation)(request, tenant)
+        except ClientDisconnect:
+            return  # nothing was applied
+        except HTTPException as error:
+            response = error_reply(scope, error.status_code, error.detail, error.headers)
+        except Exception:
+            _logger.exception("%s failed", call.operation)
+            response = error_reply(scope, 500, "the sandbox failed; its log says why")
+        call.applied = response.status_code < 400  # noqa: PLR2004 - errors start there
+        await response(scope, receive, send)
+
+    async def _refuse(self, request: Request, error: Exception) -> Response:
+        """Reply to a request whose path or method is not of the interface."""
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
+        keep(self.unknown_requests, UnknownRequest(request.method, request.url.path))
+        return error_reply(request.scope, error.status_code, error.detail, error.headers)
 
 
 def _serve(
@@ -245,20 +335,20 @@ class SandboxServer:
         sandbox: Serves the requests that belong to no tenant.
     """
 
-    def __init__(self, base_url: str, router: "TenantRouter") -> None:
-        self.base_url = base_url
+    def __init__(self) -> None:
+        self.base_url = ""
         self.access_token = SANDBOX_ACCESS_TOKEN
-        self.sandbox: Sandbox = router.default
-        self._router = router
+        self.sandbox = Sandbox()
+        self._sandboxes: dict[str, Sandbox] = {}  # by tenant id, and by access token
         self._number = 0
 
     @classmethod
     @contextmanager
     def start(cls, host: str = "127.0.0.1", port: int = 0) -> Generator["SandboxServer"]:
         """Serve as `Sandbox.serve_in_thread` does."""
-        router = TenantRouter()
-        with _serve_in_thread(router, host, port) as base_url:
-            yield cls(base_url, router)
+        server = cls()
+        with _serve_in_thread(server._serve_tenant, host, port) as server.base_url:
+            yield server
 
     def tenant(
         self, *, seed: int = 0, faults: Faults | None = None, keep_bodies: bool = False
@@ -268,25 +358,17 @@ class SandboxServer:
         name, token = f"tenant-{self._number}", f"{self.access_token}-{self._number}"
         sandbox = Sandbox(token, faults, seed, keep_bodies=keep_bodies)
         sandbox.issue(self.access_token)
-        self._router.sandboxes |= {name: sandbox, token: sandbox}
+        self._sandboxes |= {name: sandbox, token: sandbox}
         return SandboxTenant(sandbox, self.base_url, name, token)
 
     def remove(self, tenant: SandboxTenant) -> None:
         """Forget a tenant and its data; its requests belong to *sandbox* then."""
         for name in (tenant.tenant_id, tenant.access_token):
-            self._router.sandboxes.pop(name, None)
+            self._sandboxes.pop(name, None)
 
-
-class TenantRouter:
-    """The ASGI app of a `SandboxServer`; *sandboxes* by tenant id and by access token."""
-
-    def __init__(self) -> None:
-        self.default: Sandbox = Sandbox()
-        self.sandboxes: dict[str, Sandbox] = {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_tenant(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         tenant = headers.get("tenantId", "").strip()
         token = headers.get("Authorization", "").partition(" ")[2].strip()
-        sandbox = self.sandboxes.get(tenant) or self.sandboxes.get(token) or self.default
+        sandbox = self._sandboxes.get(tenant) or self._sandboxes.get(token) or self.sandbox
         await sandbox.app(scope, receive, send)

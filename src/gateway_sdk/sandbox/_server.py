@@ -49,6 +49,7 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
         # log_config is None (and log_level unset): they change the loggers of the whole process.
         config = uvicorn.Config(
             app,
+            interface="asgi3",
             http=_Protocol,
             ws="none",
             lifespan="off",
