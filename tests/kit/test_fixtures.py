@@ -309,5 +309,4 @@ def test_with(request, name):
 
     ended.assert_outcomes(passed=1, failed=6)
     advice = "the sandbox needs its extra: pip install 'gateway-sdk[[]sandbox]'"
-    for place in ("*::test_with[[]gateway_sandbox]", "gateway_server"):
-        ended.stdout.fnmatch_lines([f"*UsageError: {place}: {advice}"])
+    ended.stdout.fnmatch_lines([f"E *Error: {advice}"] * 6)
