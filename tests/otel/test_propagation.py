@@ -9,7 +9,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from gateway_sdk.otel import extract, inject
-from gateway_sdk.otel._propagation import fields_of
+from gateway_sdk.otel._observer import fields_of
 from tests.otel.telemetry import Collector, id_of, parent_of, trace_of
 
 

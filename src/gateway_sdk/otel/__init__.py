@@ -8,7 +8,6 @@ gateway = GatewaySession.from_env(observers=[OpenTelemetry()])
 from gateway_sdk._extras import needing_extra
 
 with needing_extra("otel", "gateway_sdk.otel"):
-    from gateway_sdk.otel._observer import OpenTelemetry
-    from gateway_sdk.otel._propagation import extract, inject
+    from gateway_sdk.otel._observer import OpenTelemetry, extract, inject
 
 __all__ = ["OpenTelemetry", "extract", "inject"]

@@ -1,33 +1,24 @@
-"""The observer that makes spans and metrics of calls and bulk runs."""
+"""The observer that makes spans and metrics of calls and bulk runs, and the context of a trace."""
 
 import re
 import sys
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from opentelemetry import context
+from opentelemetry import context, trace
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider, get_meter
-from opentelemetry.trace import (
-    INVALID_SPAN,
-    Link,
-    Span,
-    SpanContext,
-    SpanKind,
-    StatusCode,
-    TracerProvider,
-    get_current_span,
-    get_tracer,
-    set_span_in_context,
-)
+from opentelemetry.trace import Link, Span, SpanContext, TracerProvider, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
-from gateway_sdk.operations import Operation
-from gateway_sdk.otel._propagation import fields_of
 from gateway_sdk.outcome import Attempt, Outcome
 
 SCHEMA: Final = "https://opentelemetry.io/schemas/1.30.0"
@@ -70,6 +61,9 @@ _INSTRUMENTORS: Final = "opentelemetry.instrumentation.utils"
 
 _FIRST_FAILURE: Final = 400
 
+# W3C trace context alone: the global propagator may send baggage, which can hold personal data.
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+
 
 class _Metrics:
     def __init__(self, provider: MeterProvider | None) -> None:
@@ -80,12 +74,6 @@ class _Metrics:
             )
             for name, description, boundaries in _HISTOGRAMS
         )
-
-    @property
-    def are_taken(self) -> bool:
-        """Whether a provider takes the metrics; without one they need not be made."""
-        # Private in opentelemetry: None in what the API makes until a provider is set.
-        return getattr(self._calls, "_real_instrument", self._calls) is not None
 
     def attempt(self, call: CallInfo, attempt: Attempt, error: str | None) -> None:
         server: dict[str, str | int] = {"server.address": call.host, "server.port": call.port}
@@ -114,8 +102,6 @@ class _Current:
 
     # `start_as_current_span` would cost more than all the rest.
 
-    __slots__ = ("_token", "context")
-
     def __init__(self, inside: Context) -> None:
         self.context = inside
         self._token = context.attach(inside)
@@ -125,17 +111,14 @@ class _Current:
             context.detach(self._token)
 
 
+@dataclass(slots=True, eq=False)
 class _Call:
-    exchange: _Current | None = None  # the context of the attempt under way; None between attempts
+    span: Span
+    current: _Current  # the context that has it
+    exchange: _Current | None = None  # that of the attempt under way; None between attempts
     attempt: Span | None = None
-    attempts = 0
+    attempts: int = 0
     given_up: Attempt | None = None
-
-    def __init__(self, span: Span, current: _Current, *, is_measured: bool) -> None:
-        self.span = span
-        self.is_recorded = span.is_recording()
-        self.is_noted = self.is_recorded or is_measured
-        self.current = current  # the context that has it
 
 
 class OpenTelemetry(Observer):
@@ -157,8 +140,7 @@ class OpenTelemetry(Observer):
 
         Args:
             tracer_provider: Makes the spans; None for the global one.
-            meter_provider: Takes the metrics; None for the global one, and only of calls that
-                begin when it is set.
+            meter_provider: Takes the metrics; None for the global one.
             propagate: Whether requests carry the trace context (`traceparent`, `tracestate`).
 
         Raises:
@@ -169,11 +151,10 @@ class OpenTelemetry(Observer):
         if not isinstance(propagate, bool):
             raise ConfigurationError("must be True or False", setting="propagate")
         self._propagate = propagate
-        self._tracer = get_tracer("gateway_sdk", __version__, tracer_provider, SCHEMA)
+        self._tracer = trace.get_tracer("gateway_sdk", __version__, tracer_provider, SCHEMA)
         self._metrics = _Metrics(meter_provider)
         self._calls: dict[CallInfo, _Call] = {}
         self._runs: dict[RunInfo, Span] = {}
-        self._attempts: dict[tuple[str, str], tuple[Operation[Any], str, dict[str, Any]]] = {}
 
     def call_started(self, call: CallInfo) -> None:
         """Start the span of the call."""
@@ -182,15 +163,14 @@ class OpenTelemetry(Observer):
         span = self._tracer.start_span(
             name, outside, attributes={"gateway.operation": name}, links=_links(outside)
         )
-        current = _Current(set_span_in_context(span, outside))
-        self._calls[call] = _Call(span, current, is_measured=self._metrics.are_taken)
+        self._calls[call] = _Call(span, _Current(set_span_in_context(span, outside)))
 
     def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
         """Start the span of an attempt, and return the fields that carry the trace."""
         state = self._calls[call]
         span, inside = state.span, state.current.context
-        if state.is_recorded:
-            state.attempts = number
+        state.attempts = number
+        if span.is_recording():
             span = state.attempt = self._attempt_span(call, number, inside)
             inside = set_span_in_context(span, inside)
         inside = _without_instrumentors(inside)
@@ -204,21 +184,18 @@ class OpenTelemetry(Observer):
         if state.exchange is not None:
             state.exchange.leave()
             state.exchange = None
-        if not state.is_noted:
-            return
-        if attempt.error is None:
-            self._end_attempt(call, state, attempt, None)
-        elif attempt.error in _GAVE_UP:
+        if attempt.error in _GAVE_UP:
             state.given_up = attempt
-        else:
-            self._end_attempt(call, state, attempt, _error_of_attempt(attempt))
+            return
+        error = attempt.error
+        if attempt.status is not None and attempt.status >= _FIRST_FAILURE:
+            error = str(attempt.status)
+        self._end_attempt(call, state, attempt, error)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
         """Note the retry on the span of the call."""
         del attempt
-        state = self._calls[call]
-        if state.is_recorded:
-            state.span.add_event("gateway.retry", {"gateway.retry.delay": seconds})
+        self._calls[call].span.add_event("gateway.retry", {"gateway.retry.delay": seconds})
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
@@ -228,8 +205,6 @@ class OpenTelemetry(Observer):
         if state.exchange is not None:  # a hook of another observer raised: the end was not told
             state.exchange.leave()
         state.current.leave()  # first: a processor of spans may raise
-        if not state.is_noted:
-            return
         kind = _error_of(error)
         try:
             if state.given_up is not None:
@@ -237,9 +212,8 @@ class OpenTelemetry(Observer):
             elif state.attempt is not None:
                 state.attempt.end()
         finally:
-            if state.is_recorded:
-                done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
-                _end(state.span, done, kind)
+            done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
+            _end(state.span, done, kind)
             self._metrics.call(call, outcome, kind, elapsed)
 
     def run_started(self, run: RunInfo) -> None:
@@ -256,7 +230,7 @@ class OpenTelemetry(Observer):
         if number <= MOST_CHILDREN:
             inside = set_span_in_context(span)
         else:
-            inside = set_span_in_context(INVALID_SPAN)
+            inside = set_span_in_context(trace.INVALID_SPAN)
             inside = context.set_value(_RUN, span.get_span_context(), inside)
         context.attach(inside)  # never detached: it ends with the item's task
 
@@ -280,24 +254,27 @@ class OpenTelemetry(Observer):
         self._metrics.attempt(call, attempt, error)
 
     def _attempt_span(self, call: CallInfo, number: int, outside: Context) -> Span:
-        # Of every attempt the same: there are twelve operations for each gateway.
-        key = call.base_url, call.operation.name
-        operation, name, attributes = self._attempts.get(key, (None, "", {}))
-        if operation is not call.operation:  # `send` takes operations of the user, of any name
-            operation = call.operation
-            template = urlsplit(call.base_url).path + operation.path
-            name = f"{operation.method} {template}"
-            attributes = {
-                "http.request.method": operation.method,
-                "server.address": call.host,
-                "server.port": call.port,
-                "url.full": call.base_url + _PLACEHOLDER.sub("REDACTED", operation.path),
-                "url.template": template,
-            }
-            self._attempts[key] = operation, name, attributes
+        operation = call.operation
+        name, attributes = _attempt_of(
+            call.base_url, call.host, call.port, operation.method, operation.path
+        )
         if number > 1:
             attributes = {**attributes, "http.request.resend_count": number - 1}
-        return self._tracer.start_span(name, outside, SpanKind.CLIENT, attributes)
+        return self._tracer.start_span(name, outside, trace.SpanKind.CLIENT, attributes)
+
+
+@lru_cache
+def _attempt_of(
+    base_url: str, host: str, port: int, method: str, path: str
+) -> tuple[str, dict[str, Any]]:
+    template = urlsplit(base_url).path + path
+    return f"{method} {template}", {
+        "http.request.method": method,
+        "server.address": host,
+        "server.port": port,
+        "url.full": base_url + _PLACEHOLDER.sub("REDACTED", path),
+        "url.template": template,
+    }
 
 
 def _links(outside: Context) -> list[Link] | None:
@@ -305,7 +282,7 @@ def _links(outside: Context) -> list[Link] | None:
     run = outside.get(_RUN)
     if not isinstance(run, SpanContext) or not run.is_valid:
         return None
-    if get_current_span(outside).get_span_context().is_valid:
+    if trace.get_current_span(outside).get_span_context().is_valid:
         return None  # the item's function has a span of its own
     return [Link(run)]
 
@@ -322,16 +299,9 @@ def _end(span: Span, attributes: dict[str, Any], error: str | None) -> None:
     """End a span; *error* is its `error.type`, or None if it did not fail."""
     if error is not None:
         attributes["error.type"] = error
-        span.set_status(StatusCode.ERROR)
+        span.set_status(trace.StatusCode.ERROR)
     span.set_attributes(attributes)
     span.end()
-
-
-def _error_of_attempt(attempt: Attempt) -> str | None:
-    """Return the `error.type` of an attempt: its status, or the class of its error."""
-    if attempt.status is not None and attempt.status >= _FIRST_FAILURE:
-        return str(attempt.status)
-    return attempt.error
 
 
 def _error_of(error: BaseException | None) -> str | None:
@@ -345,3 +315,42 @@ def _check(name: str, given: object, kind: type) -> None:
         raise ConfigurationError(
             f"must be a {kind.__name__} of OpenTelemetry, or None", setting=name
         )
+
+
+def fields_of(span: Span) -> Mapping[str, str]:
+    """Return the header fields that name a span as the parent; none if it belongs to no trace."""
+    # They are those of the propagator, which takes three times as long.
+    place = span.get_span_context()
+    if not place.is_valid:
+        return {}
+    fields = {
+        "traceparent": f"00-{place.trace_id:032x}-{place.span_id:016x}-{place.trace_flags:02x}"
+    }
+    if place.trace_state:
+        fields["tracestate"] = place.trace_state.to_header()
+    return fields
+
+
+def inject() -> dict[str, str]:
+    """Return what a message has to carry so that its receiver continues the current trace.
+
+    The keys are `traceparent` and perhaps `tracestate`; {} if there is no current span.
+    """
+    return dict(fields_of(trace.get_current_span()))
+
+
+@contextmanager
+def extract(carrier: Mapping[str, str]) -> Generator[None, None, None]:
+    """Continue the trace that a message carries, for the time of the `with` block.
+
+    Without `traceparent`, or with one that is invalid, the current context stays as it is. What
+    is no string is passed over.
+    """
+    given: Mapping[Any, Any] = carrier  # of a message, which may hold anything
+    texts = {name: text for name, text in given.items() if isinstance(text, str)}
+    lowered = {name.lower(): text for name, text in texts.items() if isinstance(name, str)}
+    token = context.attach(_PROPAGATOR.extract(lowered, context.get_current()))
+    try:
+        yield
+    finally:
+        context.detach(token)
