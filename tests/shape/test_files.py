@@ -14,8 +14,7 @@ FILES: Final = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.
 LONGEST, SHORTEST = 500, 30  # lines
 SHORT_ALL_THE_SAME: Final = {
     "_extras.py",
-    "_pyinstaller/hook-gateway_sdk.py",  # their names are PyInstaller's
-    "_pyinstaller/hook-gateway_sdk.sandbox.py",
+    "_pyinstaller/hook-gateway_sdk.py",  # its name is PyInstaller's
     "_version.py",
 }
 FACES: Final = (gateway_sdk, auth, stores, bulk, fleet, models, otel, sandbox)

@@ -12,18 +12,19 @@ from gateway_sdk._pyinstaller import hook_dirs
 from gateway_sdk.cli import app
 
 
-def test_the_hooks_name_the_files_of_each_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    hooks = {
-        path.stem.removeprefix("hook-"): path
-        for folder in hook_dirs()
-        for path in Path(folder).glob("hook-*.py")
-    }
-    fake = SimpleNamespace(collect_data_files=lambda package: [package])
+@pytest.mark.parametrize("there", [["gateway_sdk"], ["gateway_sdk", "currency_converter"]])
+def test_the_hook_names_the_files_of_each_package(
+    monkeypatch: pytest.MonkeyPatch, there: list[str]
+) -> None:
+    fake = SimpleNamespace(
+        is_package=there.__contains__, collect_data_files=lambda package: [package]
+    )
     monkeypatch.setitem(sys.modules, "PyInstaller.utils.hooks", fake)
+    (folder,) = hook_dirs()
 
-    files = {name: runpy.run_path(str(path))["datas"] for name, path in hooks.items()}
+    found = runpy.run_path(str(Path(folder) / "hook-gateway_sdk.py"))["datas"]
 
-    assert files == {"gateway_sdk": ["gateway_sdk"], "gateway_sdk.sandbox": ["currency_converter"]}
+    assert found == there
 
 
 def test_freezers_see_every_command() -> None:
