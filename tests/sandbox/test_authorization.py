@@ -200,8 +200,8 @@ async def test_form_without_a_decision_gives_no_token(
 
 async def test_only_a_post_decides(client: httpx.AsyncClient) -> None:
     """A query that has the fields of a decision shows the page; other methods are refused."""
-    for method in ("GET", "HEAD"):
-        reply = await client.request(method, AUTHORIZE_PATH, params=ALLOWED)
+    for method, form in (("GET", ALLOWED), ("HEAD", ALLOWED), ("GET", DENIED)):
+        reply = await client.request(method, AUTHORIZE_PATH, params=form)
         assert (reply.status_code, "Location" in reply.headers) == (200, False)
     reply = await client.put(AUTHORIZE_PATH)
 

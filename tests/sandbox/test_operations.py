@@ -271,9 +271,13 @@ REFUSED: list[Step] = [
     series("$.startDate is after $.endDate", startDate="2026-01-06"),
     series("$.endDate: Input should be a valid string", endDate=None),
     series("$.start_date: Extra inputs are not permitted", start_date="2026-01-01"),
-    Step(ORDERS, {"page": 0, "take": 10}, 400, "$.page must be 1 or more"),
-    Step(ORDERS, {"page": 1, "take": 0}, 400, "$.take must be from 1 to 100"),
-    Step(ORDERS, {"page": 1, "take": 101}, 400, "$.take must be from 1 to 100"),
+    Step(
+        ORDERS, {"page": 0, "take": 10}, 400, "$.page must be 1 or more, and $.take from 1 to 100"
+    ),
+    Step(ORDERS, {"page": 1, "take": 0}, 400, "$.page must be 1 or more, and $.take from 1 to 100"),
+    Step(
+        ORDERS, {"page": 1, "take": 101}, 400, "$.page must be 1 or more, and $.take from 1 to 100"
+    ),
     Step(ORDERS, {"page": "1", "take": 10}, 400, "$.page: Input should be a valid integer"),
     Step(ORDERS, {"page": True, "take": 10}, 400, "$.page: Input should be a valid integer"),
     Step(ORDERS, {"page": 1}, 400, "$.take: Field required"),

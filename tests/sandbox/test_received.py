@@ -64,7 +64,7 @@ def test_a_failure_says_what_was_received_instead(received: Sandbox) -> None:
 
     assert str(caught.value) == (
         "expected calls of create_customer: 2, received: 0\n"
-        "  applied=True is as expected in 2 of 2 calls\n"
+        "  applied is as expected in 2 of 2 calls\n"
         "  tenant is as expected in 1 of 2 calls\n"
         "  json is as expected in 0 of 2 calls\n"
         "received in all:\n"

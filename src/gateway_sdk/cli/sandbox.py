@@ -110,7 +110,7 @@ def _greet(base_url: str) -> None:
         ("Countries", f"{len(countries.records)}"),
         ("", f"{len(countries.incomplete)} more are left out: a field of them is not known"),
         ("Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"),
-        ("", f"{rates.days[0]} to {rates.last_day}"),
+        ("", f"{rates.days[0]} to {rates.days[-1]}"),
     ]
     with whole_output():  # else its error would be taken for one of the port
         output.print_key_values(facts)
@@ -189,7 +189,7 @@ def demo(
 
 async def _fetch_rates(journal: Path) -> tuple[Run, dict[str, list[str]]]:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
-    last = reference_rates().last_day
+    last = reference_rates().days[-1]
     first = day_of("1y", last)
     async with Sandbox().serve() as url:
         flow, visitor = ImplicitFlow(url + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)

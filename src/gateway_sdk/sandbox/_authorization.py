@@ -108,10 +108,18 @@ class AuthorizationEndpoint:
         try:
             sent = await request.body() if is_post else request.scope["query_string"]
             asked = self._read(sent.decode("latin-1"))
-            error = _error_of(asked)
-            if error is None and not is_post:
+            response_type = asked.get("response_type")
+            if response_type is None:
+                answer = _error("invalid_request", "response_type is missing")
+            elif response_type != "token":
+                answer = _error("unsupported_response_type", "the response_type must be token")
+            elif not is_post:
                 return _login_page(asked, request.headers.get("Host", ""))
-            return _redirect(asked, error or self._issue(asked))
+            elif asked.get("decision") == "deny":
+                answer = _error("access_denied", "the user denied access")
+            else:
+                answer = self._issue(asked)
+            return _redirect(asked, answer)
         except HTTPException as error:
             return _page("error.html", error.status_code, message=error.detail)
         except ClientDisconnect:
@@ -160,17 +168,9 @@ class AuthorizationEndpoint:
         return response
 
 
-def _error_of(asked: Mapping[str, str]) -> dict[str, str] | None:
-    """Return what the client is told of (RFC 6749, section 4.2.2.1)."""
-    if "response_type" not in asked:
-        error, description = "invalid_request", "response_type is missing"
-    elif asked["response_type"] != "token":
-        error, description = "unsupported_response_type", "the response_type must be token"
-    elif asked.get("decision") == "deny":
-        error, description = "access_denied", "the user denied access"
-    else:
-        return None
-    return {"error": error, "error_description": description}
+def _error(code: str, description: str) -> dict[str, str]:
+    # RFC 6749, section 4.2.2.1
+    return {"error": code, "error_description": description}
 
 
 def _redirect(asked: Mapping[str, str], response: dict[str, str]) -> Response:
@@ -206,9 +206,6 @@ def _page(name: str, status: int, **texts: str) -> HTMLResponse:
 def _asset(name: str) -> str:
     return (files("gateway_sdk.sandbox") / "_pages" / name).read_text(encoding="utf-8")
 
-
-# Bytes; the rest of a page is not read.
-MAX_PAGE = 65536
 
 _logger = logging.getLogger("gateway_sdk.sandbox")
 
@@ -267,23 +264,16 @@ class Visitor:
         headers = {"Content-Type": "application/json", "Origin": f"{scheme}://{host}"}
         self._open("the posted response", handlers, f"{scheme}://{host}{path}", body, headers)
 
-    def _open(
-        self,
-        what: str,
-        handlers: Iterable[Any],
-        url: str,
-        body: bytes | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> str:
-        """Return the address that redirects led to."""
+    def _open(self, what: str, handlers: Iterable[Any], url: str, *content: Any) -> str:
+        """Send body and headers of *content*, if any; return the address that redirects led to."""
         # Not httpx: at DEBUG it logs the header Location, which holds the token.
         if urlsplit(url).scheme != "http":
             raise _VisitError("only http URLs are supported")
         opener = build_opener(ProxyHandler({}), *handlers)
-        request = UrlRequest(url, body, headers or {})  # noqa: S310 - http
+        request = UrlRequest(url, *content)  # noqa: S310 - http
         try:
             with opener.open(request, timeout=self.timeout) as reply:
-                reply.read(MAX_PAGE)
+                reply.read()
                 return str(reply.url)
         except HTTPError as error:
             error.close()

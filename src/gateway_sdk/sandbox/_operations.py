@@ -153,10 +153,8 @@ async def order_history(request: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 4
     body = await read_json(request, "OrderHistoryPage")
     page, take = body["page"], body["take"]
-    if page < 1:
-        raise HTTPException(400, "$.page must be 1 or more")
-    if not 1 <= take <= MAX_TAKE:
-        raise HTTPException(400, f"$.take must be from 1 to {MAX_TAKE}")
+    if page < 1 or not 1 <= take <= MAX_TAKE:
+        raise HTTPException(400, f"$.page must be 1 or more, and $.take from 1 to {MAX_TAKE}")
     orders = tenant.newest_orders()
     on_page = orders[(page - 1) * take : page * take]
     return JSONResponse({"page": page, "take": take, "total": len(orders), "orders": on_page})

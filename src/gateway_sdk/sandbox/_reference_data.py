@@ -30,25 +30,19 @@ class ReferenceRates:
     quotes: list[dict[str, float]]  # of each day: units per euro, by currency
     currencies: set[str]  # of all days
 
-    @property
-    def last_day(self) -> date:
-        return self.days[-1]
-
     def series(self, base: str, symbols: list[str], start: date, end: date) -> Series:
         """Rates per one *base* by ISO date, ascending, *end* included; no day without a quote."""
         series: Series = {}
         for n in range(bisect_left(self.days, start), bisect_right(self.days, end)):
             quotes = self.quotes[n]
-            quoted = [code for code in symbols if code in quotes and base in quotes]
-            if quoted:
-                series[self.days[n].isoformat()] = {
-                    code: _cross(quotes[base], quotes[code]) for code in quoted
-                }
+            rates = {
+                code: float(f"{quotes[code] / quotes[base]:.{SIGNIFICANT_DIGITS}g}")
+                for code in symbols
+                if code in quotes and base in quotes
+            }
+            if rates:
+                series[self.days[n].isoformat()] = rates
         return series
-
-
-def _cross(base: float, symbol: float) -> float:
-    return float(f"{symbol / base:.{SIGNIFICANT_DIGITS}g}")
 
 
 @cache
@@ -58,13 +52,12 @@ def reference_rates() -> ReferenceRates:
         newest_first = list(csv.DictReader(TextIOWrapper(file, "utf-8")))
     rows = newest_first[::-1]
     days = [date.fromisoformat(row.pop("Date")) for row in rows]
-    quotes = [{"EUR": 1.0} | _quotes_of(row) for row in rows]
-    return ReferenceRates(days, quotes, set().union(*quotes))
-
-
-def _quotes_of(row: dict[str, str]) -> dict[str, float]:
     # The last column has neither a name nor values.
-    return {code: float(rate) for code, rate in row.items() if rate not in ("", "N/A")}
+    quotes = [
+        {"EUR": 1.0} | {code: float(rate) for code, rate in row.items() if rate not in ("", "N/A")}
+        for row in rows
+    ]
+    return ReferenceRates(days, quotes, set().union(*quotes))
 
 
 CountryRecord = dict[str, int | str]
@@ -97,13 +90,14 @@ def _draft(country: CountryInfo, names: dict[str, str]) -> dict[str, str]:
     # because countryinfo's are out of date (Swaziland, the Zambian kwacha of before 2013).
     known = country.info()
     alpha2 = known["ISO"]["alpha2"]
+    digits = "".join(filter(str.isdigit, "".join(known.get("callingCodes", [])[:1])))
     return {
         "countryName": names[alpha2],
         "nationality": known.get("demonym", ""),
         "three_digit_iso_code": known["ISO"]["alpha3"],
         "two_digit_iso_code": alpha2,
         "currency": _legal_tender(alpha2, known.get("currencies", [])),
-        "phone_code": _phone_code(known.get("callingCodes", [])),
+        "phone_code": f"+{digits}" if digits else "",
     }
 
 
@@ -112,8 +106,3 @@ def _legal_tender(alpha2: str, listed: list[str]) -> str:
     # CLDR lists the oldest first: for Bhutan that is the Indian rupee.
     current = get_territory_currencies(alpha2)
     return next((code for code in listed[:1] + current if code in current), "")
-
-
-def _phone_code(calling_codes: list[str]) -> str:
-    digits = "".join(filter(str.isdigit, "".join(calling_codes[:1])))
-    return f"+{digits}" if digits else ""

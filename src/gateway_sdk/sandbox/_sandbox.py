@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import httpx
-from anyio.from_thread import start_blocking_portal
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -23,12 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway_sdk.sandbox import _operations
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, AuthorizationEndpoint, Tokens
 from gateway_sdk.sandbox._faults import Faults, InProcessTransport, with_fault
-from gateway_sdk.sandbox._interface import (
-    OPERATIONS,
-    OperationRoute,
-    check_operation,
-    error_reply,
-)
+from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute, check_operation, error_reply
 from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest, keep, matching, summary
 
 # Not a secret: only a sandbox accepts it.
@@ -43,13 +37,9 @@ class _ExactRoute(Route):
 
     __repr__ = object.__repr__  # Starlette's fails before __init__ has run
 
-    def __init__(
-        self,
-        operation: OperationRoute,
-        serve: Callable[[OperationRoute, Scope, Receive, Send], Awaitable[None]],
-    ) -> None:
-        super().__init__(operation.path, serve)
-        self.app = partial(serve, operation)
+    def __init__(self, operation: OperationRoute, app: ASGIApp) -> None:
+        super().__init__(operation.path, app)
+        self.app = app
         self.methods = {operation.method}  # Starlette would add HEAD to GET
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -102,7 +92,7 @@ class Sandbox:
         login = AuthorizationEndpoint(self._tokens, redirect_uris)
         self.app: Starlette = Starlette(
             routes=[
-                *(_ExactRoute(operation, self._serve_call) for operation in OPERATIONS),
+                *(_ExactRoute(each, partial(self._serve_call, each)) for each in OPERATIONS),
                 Route(AUTHORIZE_PATH, login.respond, methods=["GET", "POST"]),
             ],
             exception_handlers={HTTPException: self._refuse},
@@ -225,7 +215,10 @@ class Sandbox:
         Raises:
             OSError: if the address cannot be bound, for instance because its port is in use.
         """
-        return _serve(self.app, host, port, log)
+        # Imported here: a sandbox that is used in process does not load uvicorn.
+        from gateway_sdk.sandbox._server import serve  # noqa: PLC0415
+
+        return serve(self.app, host, port, log)
 
     def serve_in_thread(
         self, host: str = "127.0.0.1", port: int = 0
@@ -234,7 +227,9 @@ class Sandbox:
 
         For tests that run no event loop, or several.
         """
-        return _serve_in_thread(self.app, host, port)
+        from gateway_sdk.sandbox._server import serve_in_thread  # noqa: PLC0415
+
+        return serve_in_thread(self.app, host, port)
 
     async def _serve_call(
         self, operation: OperationRoute, scope: Scope, receive: Receive, send: Send
@@ -288,24 +283,6 @@ class Sandbox:
         return error_reply(request.scope, error.status_code, error.detail, error.headers)
 
 
-def _serve(
-    app: ASGIApp, host: str, port: int, log: Callable[[str], object] | None = None
-) -> AbstractAsyncContextManager[str]:
-    # Imported here: a sandbox that is used in process does not load uvicorn.
-    from gateway_sdk.sandbox._server import logged, serve  # noqa: PLC0415
-
-    return serve(logged(app, log) if log else app, host, port)
-
-
-@contextmanager
-def _serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(_serve(app, host, port)) as base_url,
-    ):
-        yield base_url
-
-
 @dataclass(frozen=True)
 class SandboxTenant:
     """A tenant of a `SandboxServer`; it shares the address with the other tenants, and no state.
@@ -346,8 +323,10 @@ class SandboxServer:
     @contextmanager
     def start(cls, host: str = "127.0.0.1", port: int = 0) -> Generator["SandboxServer"]:
         """Serve as `Sandbox.serve_in_thread` does."""
+        from gateway_sdk.sandbox._server import serve_in_thread  # noqa: PLC0415
+
         server = cls()
-        with _serve_in_thread(server._serve_tenant, host, port) as server.base_url:
+        with serve_in_thread(server._serve_tenant, host, port) as server.base_url:
             yield server
 
     def tenant(

@@ -3,11 +3,12 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
 from anyio import CancelScope
+from anyio.from_thread import start_blocking_portal
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -26,20 +27,29 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.access_log = False
-        app = self.app
+        app, extensions = self.app, {CLOSE_CONNECTION: transport.close}
 
         async def app_with_close(scope: Scope, receive: Receive, send: Send) -> None:
             # Only `_end` cancels; uvicorn would log the cancellation as a failure.
             with suppress(asyncio.CancelledError):
-                await app(
-                    {**scope, "extensions": {CLOSE_CONNECTION: transport.close}}, receive, send
-                )
+                await app({**scope, "extensions": extensions}, receive, send)
 
         self.app = app_with_close
 
 
+@contextmanager
+def serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(serve(app, host, port)) as base_url,
+    ):
+        yield base_url
+
+
 @asynccontextmanager
-async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
+async def serve(
+    app: ASGIApp, host: str, port: int, log: Callable[[str], object] | None = None
+) -> AsyncGenerator[str]:
     """Serve *app* in the running loop and yield its base URL; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:
@@ -48,7 +58,7 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # log_config is None (and log_level unset): they change the loggers of the whole process.
         config = uvicorn.Config(
-            app,
+            _logged(app, log) if log else app,
             interface="asgi3",
             http=_Protocol,
             ws="none",
@@ -86,7 +96,7 @@ async def _end(state: ServerState) -> None:
         connection.transport.abort()
 
 
-def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
+def _logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
     async def logged_app(scope: Scope, receive: Receive, send: Send) -> None:
         status, began = "no reply", time.monotonic()
 
