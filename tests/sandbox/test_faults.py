@@ -288,7 +288,7 @@ def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str)
     ("text", "due"),
     [
         ("latency=0.5", "latency of 0.5 s"),
-        ("drip=0.1", "drip of 0.1 s"),
+        ("drip=1e-1", "drip of 0.1 s"),
         ("list_countries:status=503", "status 503"),
         ("malformed_error=500,times=2", "malformed error of status 500"),
         ("too_many_requests", "status 429"),
@@ -312,7 +312,8 @@ def test_fault_may_be_written_as_text(text: str, due: str) -> None:
         ("unauthorized=1", "unauthorized takes no value"),
         ("nonsense=1", "unknown fault 'nonsense'"),
         ("status=200", "status must be"),
-        ("latency=inf", "'inf' is not a number"),
+        ("latency=inf", "seconds must be a number of at least 0: inf"),
+        ("cut_body,at=1.5", "at must be a whole number of at least 1: 1.5"),
         ("unavailable=-1", "retry_after must be a whole number of at least 0: -1"),
         ("x:cut_body", r"unknown operation 'x'; the operations are create_customer, .*countries"),
         ("cut_body,on=1", "'on' is not at=N, times=N or rate=0.1"),

@@ -242,39 +242,39 @@ def _check(
 
 def _number(text: str) -> float:
     try:
-        return float(text) if "." in text else int(text)
+        number = float(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a number") from None
+    return int(number) if number.is_integer() else number
 
 
+@dataclass
 class _Rule:
-    def __init__(
-        self,
-        fault: Fault,
-        operation: str | None,  # None: all operations together
-        at: int | None,
-        times: int | None,
-        rate: float,
-    ) -> None:
-        for name, number in (("at", at), ("times", times)):
+    fault: Fault
+    operation: str | None  # None: all operations together
+    at: int | None
+    times: int | None
+    rate: float
+    seen: int = 0
+    fired: int = 0
+
+    def __post_init__(self) -> None:
+        for name, number in (("at", self.at), ("times", self.times)):
             if number is not None:
                 _check(name, number, 1, whole=True)
-        _check("rate", rate, 0, 1)
-        self.fault, self.operation, self.rate = fault, operation, rate
-        self.first = at or 1  # counts from 1
-        limit = 1 if times is None and at is not None else times
-        self.end = None if limit is None else self.first + limit  # not included
-        self.seen = self.fired = 0
+        _check("rate", self.rate, 0, 1)
 
     def matches(self, operation: str) -> bool:
         """Count a call if the rule is for it; return whether the fault may happen at it."""
         if self.operation not in (None, operation):
             return False
         self.seen += 1
-        return self.first <= self.seen and (self.end is None or self.seen < self.end)
+        before = self.seen - (self.at or 1)  # calls at which it may have happened
+        limit = 1 if self.times is None and self.at is not None else self.times
+        return before >= 0 and (limit is None or before < limit)
 
     def describe(self) -> str:
-        return f"{self.fault.name} at call {self.first} of {self.operation or 'any operation'}"
+        return f"{self.fault.name} at call {self.at or 1} of {self.operation or 'any operation'}"
 
 
 class Faults:
