@@ -41,7 +41,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     names = {"gateway_sandbox", "gateway_tenant", "request"}  # `request` may get any fixture
     has_own = any(mark.name == "gateway_fault" for mark in item.own_markers)
     if has_own and names.isdisjoint(getattr(item, "fixturenames", ())):
-        raise pytest.UsageError(f"{item.nodeid}: gateway_fault has no effect without a gateway")
+        raise pytest.UsageError(f"{item.nodeid}: gateway_fault needs a gateway here")
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

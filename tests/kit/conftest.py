@@ -3,6 +3,8 @@ from typing import Final
 
 import pytest
 
+import gateway_sdk.session  # noqa: F401 - a run inside forgets what it is the first to load
+
 Run = Callable[..., pytest.RunResult]
 
 # What any project may have set: warnings are errors, and unknown markers too.

@@ -227,7 +227,7 @@ class TestSeveral:
     ended = run_inside(tests)
 
     ended.assert_outcomes(errors=1, passed=1)
-    ended.stdout.fnmatch_lines(["*::test_it: gateway_fault has no effect without a gateway"])
+    ended.stdout.fnmatch_lines(["*::test_it: gateway_fault needs a gateway here"])
 
 
 def test_the_markers_of_a_parameter_come_last(run_inside: Run) -> None:
