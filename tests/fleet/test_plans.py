@@ -83,7 +83,7 @@ def test_a_job_shows_no_password() -> None:
 
 async def test_tables_are_made_once(gateway: CountingGateway, dsn: str) -> None:
     """Also if two want to make them; those of another version are refused."""
-    job = gateways.job(gateway, dsn)
+    job = gateways.job(gateway, dsn, rate_limit=RateLimit(1))
     with pytest.raises(JournalError, match="run `gateway fleet init`"):
         await job.plan("p", [series(1)])
 

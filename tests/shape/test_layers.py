@@ -47,7 +47,6 @@ FOREIGN = {
     "h11": {"auth"},
     "keyring": {"auth"},
     "psycopg": {"fleet"},
-    "psycopg_pool": {"fleet"},
     "redis": {"auth"},
     "sentry_sdk": {"sentry"},
     "starlette": {"sandbox"},

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, PoolClosed
 
+from gateway_sdk._waiting import cancellations
 from gateway_sdk.errors import ConfigurationError, JournalError
 from gateway_sdk.rate_limit import Limiter, RateLimit
 
-# Also what the pool raises; a server that may only be read is one that is about to take over.
-AWAY: Final = (
+# A server that may only be read is one that is about to take over.
+_AWAY: Final = (
     psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction
 )  # fmt: skip
 
@@ -39,8 +39,7 @@ create schema gateway_fleet;
 create table gateway_fleet.version(version int not null);
 create table gateway_fleet.plan(
   id int generated always as identity primary key, name text not null unique,
-  queue text not null, digest bytea not null, size int not null, items bigint not null,
-  planned timestamptz not null default now());
+  queue text not null, digest bytea not null, size int not null, items bigint not null);
 create table gateway_fleet.part(
   plan int not null references gateway_fleet.plan on delete cascade, number int not null,
   items json not null, primary key (plan, number));
@@ -85,20 +84,21 @@ async def connected(address: str, *, checked: bool = True) -> AsyncGenerator[Con
         )
     try:
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-            if checked:
-                await _check_version(connection)
+            if checked and not await _has_tables(connection):
+                raise JournalError(
+                    "the database has no tables of a fleet: run `gateway fleet init`"
+                )
             yield connection
-    except psycopg.OperationalError as error:
-        # libpq's text names the host, and no password; that of the server goes on with values.
-        text = error.diag.message_primary or str(error)
-        reason = " ".join(text.split()) or type(error).__name__
-        raise JournalError(f"the fleet's database cannot be used: {reason}") from None
-    except psycopg.Error as error:  # its text may show a part of the address, or a value
+    except psycopg.Error as error:
         raise _unusable(error) from None
 
 
 def _unusable(error: psycopg.Error) -> JournalError:
-    return JournalError(f"the fleet's database cannot be used ({type(error).__name__})")
+    reason = f" ({type(error).__name__})"  # its text may show a part of the address, or a value
+    if isinstance(error, psycopg.OperationalError):
+        # libpq's text names the host, and no password; that of the server goes on with values.
+        reason = f": {' '.join((error.diag.message_primary or str(error)).split())}"
+    return JournalError(f"the fleet's database cannot be used{reason}")
 
 
 async def init(address: str) -> bool:
@@ -112,88 +112,87 @@ async def init(address: str) -> bool:
             )
         # Two at once: the second one waits, and finds them.
         await connection.execute("select pg_advisory_xact_lock(hashtext('gateway_fleet'))")
-        if await _version_of(connection) is not None:
-            await _check_version(connection)
+        if await _has_tables(connection):
             return False
         await connection.execute(SCHEMA)
         await connection.execute("insert into gateway_fleet.version values (%s)", [VERSION])
         return True
 
 
-async def _version_of(connection: Connection) -> int | None:
+async def _has_tables(connection: Connection) -> bool:
+    """Tell whether the tables are there; those of another version are an error."""
     found = await connection.execute("select to_regclass('gateway_fleet.version')")
     if await found.fetchone() == (None,):
-        return None
+        return False
     found = await connection.execute("select version from gateway_fleet.version")
-    return int((await found.fetchone() or (0,))[0])
-
-
-async def _check_version(connection: Connection) -> None:
-    version = await _version_of(connection)
-    if version is None:
-        raise JournalError("the database has no tables of a fleet: run `gateway fleet init`")
+    (version,) = await found.fetchone() or (0,)
     if version != VERSION:
         raise JournalError(
             f"the fleet's tables are of version {version}, this gateway_sdk knows {VERSION}: "
             "use the gateway_sdk that made them, or another database"
         )
+    return True
 
 
 class Database:
-    """A pool for a worker: its statements wait while the database is away."""
+    """The connection of a worker, whose end tells the server at once that the process has died."""
 
     def __init__(self, address: str) -> None:
-        self.address = address  # what libpq takes, or empty for its variables
-        # Without reconnect_timeout, it doubles its waits and sleeps on when the server is back.
-        self._pool = AsyncConnectionPool(
-            address, min_size=1, max_size=6, open=False, timeout=2, reconnect_timeout=0.5,
-            kwargs={"autocommit": True},
-        )  # fmt: skip
+        self._address = address  # what libpq takes, or empty for its variables
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
+        self._is_left = False
         self.is_away = False
 
-    def __repr__(self) -> str:
-        return "Database()"
-
     async def __aenter__(self) -> Self:
-        # Once by hand: a pool that cannot open does not say why.
-        async with connected(self.address) as connection:
+        async with connected(self._address) as connection:
             found = await connection.execute("show transaction_read_only")
             if await found.fetchone() == ("on",):
                 raise JournalError("the fleet's database may only be read: is it a standby?")
-        await self._pool.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._pool.close()
+        self._is_left = True
+        if self._connection is not None:
+            await self._connection.close()
 
     async def run(self, sql: LiteralString, args: Mapping[str, Any] | None = None) -> list[Any]:
-        """Return the rows; wait while the database is away, then run the statement again."""
-        pause = 0.1
-        task: Any = asyncio.current_task()
-        cancellations = task.cancelling()
+        """Return the rows; wait while the database is away, then run the statement again.
+
+        %(pid)s is the process of the server that has this connection.
+        """
+        pause, before = 0.1, cancellations()
         while True:
+            rows = None
             try:
-                async with self._pool.connection() as connection:
-                    cursor = await connection.execute(sql, args)
-                    rows = await cursor.fetchall() if cursor.description else []
-            except _LOST_RACE:
-                rows = None
-            except PoolClosed:
-                raise JournalError("the worker was left") from None
-            except AWAY as error:
-                self._note(is_away=True, reason=type(error).__name__)
-                rows = None
-            except psycopg.Error as error:  # its text may show a value
-                raise _unusable(error) from None
-            else:
+                connection = await self._connected()
+                pid = connection.info.backend_pid
+                cursor = await connection.execute(sql, {**(args or {}), "pid": pid})
+                rows = await cursor.fetchall() if cursor.description else []
                 self._note(is_away=False)
-            # The pool's wait drops a cancellation that comes together with its end.
-            if task.cancelling() > cancellations:
+            except _LOST_RACE:
+                pass
+            except _AWAY as error:
+                self._note(is_away=True, reason=type(error).__name__)
+            except psycopg.Error as error:
+                raise _unusable(error) from None
+            # Python 3.11 drops a cancellation that comes together with what psycopg waits for.
+            if cancellations() > before:
                 raise asyncio.CancelledError
             if rows is not None:
                 return rows
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)
+
+    async def _connected(self) -> Connection:
+        async with self._connecting:
+            if self._is_left:
+                raise JournalError("the worker was left")
+            if self._connection is None or self._connection.closed:
+                self._connection = await psycopg.AsyncConnection.connect(
+                    self._address, autocommit=True
+                )
+            return self._connection
 
     def _note(self, *, is_away: bool, reason: str = "") -> None:
         if is_away and not self.is_away:
@@ -201,11 +200,6 @@ class Database:
         elif self.is_away and not is_away:
             _logger.warning("the fleet's database is back")
         self.is_away = is_away
-
-    async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
-        """Reserve n permits; return the seconds after which they may be used, or less than 0."""
-        args = {"name": name, "rate": rate, "burst": burst, "n": float(n)}
-        return float((await self.run(_RESERVE, args))[0][0])
 
 
 class ReservingLimiter(Limiter):
@@ -221,6 +215,11 @@ class ReservingLimiter(Limiter):
         self._left = self._waiting = 0
         self._at = 0.0
 
+    async def _reserve(self, n: int) -> float:
+        """Reserve n permits; return the seconds after which they may be used, or less than 0."""
+        args = {"name": self._name, "rate": self._rate, "burst": self._burst, "n": float(n)}
+        return float((await self._database.run(_RESERVE, args))[0][0])
+
     async def enter(self) -> None:
         self._waiting += 1
         try:
@@ -229,9 +228,7 @@ class ReservingLimiter(Limiter):
                 # Permits of callers who were cancelled expire: the database gives them again.
                 if not self._left or self._at + self._burst / self._rate < loop.time():
                     count = min(self._most, self._waiting)
-                    wait = await self._database.reserve(
-                        self._name, rate=self._rate, burst=self._burst, n=count
-                    )
+                    wait = await self._reserve(count)
                     # The reply holds when the last of them is due; the first is due earlier.
                     first = loop.time() + wait - (count - 1) / self._rate
                     self._left, self._at = count, max(loop.time(), first)

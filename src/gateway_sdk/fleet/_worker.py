@@ -2,25 +2,29 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import Any, Final, Self
 from uuid import uuid4
 
-import psycopg
-
 from gateway_sdk import bulk
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk import Entry, Failure, Progress, State
-from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
-from gateway_sdk.fleet._database import AWAY, Database, ReservingLimiter
-from gateway_sdk.fleet._delivery import DEATHS, Delivery, OvertakenError, is_done, renew
+from gateway_sdk.bulk import Entry, Progress, State
+from gateway_sdk.errors import JournalError, SessionStateError
+from gateway_sdk.fleet._chunk import Chunk, OvertakenError, is_done
+from gateway_sdk.fleet._database import Database, ReservingLimiter
 from gateway_sdk.fleet._work import Work
-from gateway_sdk.outcome import Advice
-from gateway_sdk.rate_limit import RateLimit
+from gateway_sdk.rate_limit import Limiter, RateLimit
 from gateway_sdk.session import GatewaySession
 
 CHUNKS_AT_ONCE: Final = 2
@@ -32,13 +36,18 @@ _LOOK: Final = 1.0
 _LAST: Final = 2.0
 """Seconds in which a worker that ends waits for a database that is away, if it has no chunk."""
 
-_SEEN: Final = """
-insert into gateway_fleet.worker
-select %(id)s, %(queue)s, %(host)s, clock_timestamp(), %(lease)s, %(waits_for)s,
-  %(since)s::timestamptz
-from set_config('synchronous_commit', 'off', true)
-on conflict (id) do update set seen = excluded.seen, waits_for = excluded.waits_for,
-  since = excluded.since
+# In one statement: a sign of life, and the leases. It need not wait for the disk.
+_BEAT: Final = """
+with seen as (
+  insert into gateway_fleet.worker
+  select %(id)s, %(queue)s, %(host)s, clock_timestamp(), %(lease)s, %(waits_for)s,
+    %(since)s::timestamptz
+  from set_config('synchronous_commit', 'off', true)
+  on conflict (id) do update set seen = excluded.seen, waits_for = excluded.waits_for,
+    since = excluded.since)
+update gateway_fleet.chunk set lease = clock_timestamp() + %(lease)s * interval '1 second',
+  renewed = clock_timestamp(), pid = (select pid from pg_stat_activity where pid = %(pid)s)
+where open and owner = any(%(owners)s::uuid[]) returning owner
 """
 
 _GONE: Final = """
@@ -47,23 +56,15 @@ where id = %(id)s or seen < clock_timestamp() - interval '1 day'
 """
 
 
-@dataclass(slots=True, eq=False)
-class _Share:
-    """Some items of a delivery, which are done together."""
-
-    delivery: Delivery
-    left: int
-
-
 class FunctionExitError(Exception):
     """A job's function raised what would end its worker, such as `SystemExit`."""
 
 
 class _WorkerLedger:
-    """Passes what the run writes to the delivery of each item."""
+    """Stores what the run tells of its items in their chunks."""
 
-    def __init__(self, find: Callable[[int], tuple[Delivery, int]]) -> None:
-        self._find = find
+    def __init__(self, items: Mapping[int, tuple[Chunk, int, Any]]) -> None:
+        self._items = items
 
     async def open(self) -> None: ...
 
@@ -75,15 +76,15 @@ class _WorkerLedger:
         raise NotImplementedError
 
     async def write(self, entries: Sequence[Entry]) -> None:
-        overtaken: OvertakenError | None = None
+        by_chunk: dict[Chunk, dict[int, Entry]] = {}
         for entry in entries:
-            delivery, n = self._find(int(entry.item or ""))
-            try:
-                await delivery.add(n, entry)
-            except OvertakenError as error:  # the others are stored all the same
-                overtaken = error
-        if overtaken is not None:
-            raise overtaken
+            chunk, n, _ = self._items[int(entry.item or "")]
+            by_chunk.setdefault(chunk, {})[n] = entry  # the last one of an item holds
+        for chunk, of_items in by_chunk.items():
+            await chunk.store(of_items)
+        for chunk, of_items in by_chunk.items():
+            if chunk.is_lost and any(one.state is State.BEGUN for one in of_items.values()):
+                raise OvertakenError("not sent: the chunk belongs to another worker now")
 
     async def aclose(self) -> None: ...
 
@@ -103,38 +104,40 @@ class Worker:
         lease: float,
         grace: float,
     ) -> None:
+        self._address = address
         self._database = Database(address)
-        self._queue = queue
+        self._queue_name = queue
         self._work = work
         self._settings: Any = session
-        self._limiter = None if limit is None else ReservingLimiter(self._database, *limit)
+        self._limit = limit
         self._concurrency = concurrency
         self._lease = lease
         self._grace = grace
         self._id = uuid4()
         self._stack = AsyncExitStack()
         self._stopping = asyncio.Event()
-        self._deliveries: set[Delivery] = set()
+        self._chunks: set[Chunk] = set()
+        self._queue = asyncio.Queue[Chunk | None]()  # None: it is told to stop
+        self._suspected: Chunk | None = None
         self._numbers = count()
-        self._items: dict[int, tuple[_Share, int, Any]] = {}  # those that the run has or will have
-        self._todo = asyncio.Queue[int | None]()  # None: it is told to stop
+        self._items: dict[int, tuple[Chunk, int, Any]] = {}  # those that the run has
         self._timeout: asyncio.Timeout | None = None  # of the run
-        self._changed = asyncio.Event()
-        self._is_alone = False
         self._behind = 0, -1  # the chunk that was given back last: those behind it come first
         self._error: BaseException | None = None
-        self._alive: psycopg.AsyncConnection[Any] | None = None
         self._waits_for: tuple[str, datetime] | None = None
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._database)
-            gateway = GatewaySession.from_env(**self._settings, rate_limit=self._limiter)
+            limiter: Limiter | None = None
+            if self._limit is not None:  # permits do not wait while results are written
+                database = await stack.enter_async_context(Database(self._address))
+                limiter = ReservingLimiter(database, *self._limit)
+            gateway = GatewaySession.from_env(**self._settings, rate_limit=limiter)
             self._session = await stack.enter_async_context(gateway)
-            stack.push_async_callback(self._hide)
             await self._beat()
             self._heart = asyncio.create_task(self._supervised(self._keep()))
-            self._engine = asyncio.create_task(self._supervised(self._run_all()))
+            self._engine = asyncio.create_task(self._supervised(self._make_calls()))
             stack.push_async_callback(self._leave)
             self._stack = stack.pop_all()
         return self
@@ -145,7 +148,8 @@ class Worker:
 
     async def _leave(self) -> None:
         await asyncio.wait([self._engine])
-        await self._until(lambda: not self._deliveries)
+        while self._chunks:  # those of `run_chunk` are given back
+            await next(iter(self._chunks)).given_back.wait()
         self._heart.cancel()
         await asyncio.wait([self._heart])
         with suppress(TimeoutError, JournalError):
@@ -163,11 +167,6 @@ class Worker:
         finally:
             self.stop()
 
-    async def _until(self, is_so: Callable[[], bool]) -> None:
-        while not is_so():
-            self._changed.clear()
-            await self._changed.wait()
-
     def stop(self) -> None:
         """End soon: calls in flight may end, for the grace time; the rest is given back.
 
@@ -175,7 +174,7 @@ class Worker:
         """
         is_first = not self._stopping.is_set()
         self._stopping.set()
-        self._todo.put_nowait(None)
+        self._queue.put_nowait(None)
         if is_first and self._timeout is not None:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
 
@@ -201,7 +200,7 @@ class Worker:
 
     async def _take(self) -> None:
         while not self._stopping.is_set():
-            if await self._deliver() is None:
+            if await self._do_chunk() is None:
                 self._behind = 0, -1
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK):
@@ -230,117 +229,96 @@ class Worker:
             GatewayError: no item can be done by this worker.
         """
         self._check_open()
-        done = await self._deliver((plan, number))
+        done = await self._do_chunk((plan, number))
         if self._error is not None:
             raise self._error
         return await is_done(self._database, plan, number) if done is None else done
 
-    async def _deliver(self, chunk: tuple[str, int] | None = None) -> bool | None:
+    async def _do_chunk(self, name: tuple[str, int] | None = None) -> bool | None:
         """Do a chunk, or the next one; return whether it is done, None if this has no chunk."""
         if self._stopping.is_set():
             return False
-        delivery = await Delivery.claim(
-            self._database,
-            self._queue,
-            chunk,
-            lease=self._lease,
-            pid=self._pid,
-            behind=self._behind,
+        chunk = await Chunk.claim(
+            self._database, self._queue_name, name, lease=self._lease, behind=self._behind
         )
-        if delivery is None:
+        if chunk is None:
             return None
-        self._deliveries.add(delivery)
+        self._chunks.add(chunk)
         try:
-            await self._do(delivery)
-        finally:  # what is finished is stored, the rest given back
-            done = await to_the_end(self._release(delivery))
+            await chunk.open()
+            if chunk.todo and not self._stopping.is_set():
+                self._queue.put_nowait(chunk)
+                await chunk.ended.wait()
+        finally:  # what has ended is stored, the rest given back
+            done = await to_the_end(self._release(chunk))
             if not done:
-                self._behind = delivery.place
+                self._behind = chunk.place
         return done
 
-    async def _release(self, delivery: Delivery) -> bool:
+    async def _release(self, chunk: Chunk) -> bool:
         try:
-            return await delivery.release()
+            return await chunk.release()
         finally:
-            delivery.is_lost = True  # calls that are left, after a cancellation, send nothing more
-            self._deliveries.discard(delivery)
-            self._changed.set()
+            self._chunks.discard(chunk)
 
-    async def _do(self, delivery: Delivery) -> None:
-        todo = await delivery.open()
-        await self._until(lambda: not self._is_alone)
-        if delivery.starts <= DEATHS:
-            await self._do_together(delivery, todo)
-            return
-        self._is_alone = True  # its items kill, perhaps: nothing else runs in this process then
+    async def _make_calls(self) -> None:
+        """Make the calls of all chunks in one run, and those of a suspected chunk one by one."""
         try:
-            await self._until(lambda: not self._items)
-            todo.sort(key=lambda one: one[0] != delivery.suspect)  # the suspect first
-            for n, item in todo:
-                if n == delivery.suspect and delivery.suspicion >= DEATHS:
-                    await delivery.add(n, _killer(delivery.suspicion))
-                    continue
-                await delivery.mark_suspect(n)
-                await self._do_together(delivery, [(n, item)])
+            while not self._stopping.is_set():
+                await self._run(self._next_items(), self._concurrency)
+                if self._suspected is not None:
+                    # Its items kill, perhaps: nothing else runs in this process then.
+                    await self._run(self._items_of(self._suspected), 1)
+                    self._suspected = None
         finally:
-            self._is_alone = False
-            self._changed.set()
+            self._give_up()
 
-    async def _do_together(self, delivery: Delivery, todo: Sequence[tuple[int, Any]]) -> None:
-        """Give items to the run, and wait until it has done them, or ended."""
-        if self._stopping.is_set():
-            return
-        share = _Share(delivery, len(todo))
-        for n, item in todo:
-            number = next(self._numbers)
-            self._items[number] = share, n, item
-            self._todo.put_nowait(number)
-        await self._until(lambda: not share.left)
-
-    async def _run_all(self) -> None:
-        """Make the calls of all deliveries, in one run at a time."""
-        while not self._stopping.is_set():
-            ledger = _WorkerLedger(self._place_of)
-            run = bulk.run(
-                self._call, self._source(), journal=ledger, concurrency=self._concurrency,
-                patience=None, on_progress=self._note,
-            )  # fmt: skip
-            timeout = asyncio.timeout(None)
-            try:
-                async with aclosing(run), timeout:
-                    self._timeout = timeout
-                    async for result in run:
-                        share, _, _ = self._items.pop(result.item)
-                        share.left -= 1
-                        if not share.left:
-                            self._changed.set()
-            except (OvertakenError, TimeoutError):  # or the grace time is over
-                pass  # what still is ours is given back, too, and delivered again
-            finally:
-                self._timeout = None
-                self._give_up()
+    async def _run(self, items: Iterable[int] | AsyncIterable[int], concurrency: Any) -> None:
+        run = bulk.run(
+            self._call, items, journal=_WorkerLedger(self._items), concurrency=concurrency,
+            patience=None, on_progress=self._note,
+        )  # fmt: skip
+        timeout = asyncio.timeout(None)
+        try:
+            async with aclosing(run), timeout:
+                self._timeout = timeout
+                async for result in run:
+                    chunk, _, _ = self._items.pop(result.item)
+                    chunk.item_ended()
+        except (OvertakenError, TimeoutError):  # or the grace time is over
+            self._give_up()  # what still is ours is given back, too, and done again
+        finally:
+            self._timeout = None
 
     def _give_up(self) -> None:
-        """End what the run had, and has not done."""
-        while not self._todo.empty():
-            self._todo.get_nowait()
-        for share, _, _ in self._items.values():
-            share.left = 0
+        """End what the run has not done of all chunks."""
         self._items.clear()
-        self._changed.set()
+        for chunk in self._chunks:
+            chunk.ended.set()
 
-    async def _source(self) -> AsyncGenerator[int, None]:
-        while (number := await self._todo.get()) is not None and not self._stopping.is_set():
+    async def _next_items(self) -> AsyncGenerator[int, None]:
+        """Yield the items of one chunk after the other, until a suspected one comes."""
+        while (chunk := await self._queue.get()) is not None:
+            if chunk.is_suspected:
+                self._suspected = chunk
+                return
+            for number in self._items_of(chunk):
+                yield number
+
+    def _items_of(self, chunk: Chunk) -> Iterator[int]:
+        for n, item in chunk.todo:
+            if self._stopping.is_set():
+                return
+            number = next(self._numbers)
+            self._items[number] = chunk, n, item
             yield number
 
-    def _place_of(self, number: int) -> tuple[Delivery, int]:
-        share, n, _ = self._items[number]
-        return share.delivery, n
-
     async def _call(self, number: int) -> Any:
-        share, _, item = self._items[number]
-        if share.delivery.is_lost:
+        chunk, n, item = self._items[number]
+        if chunk.is_lost:
             raise OvertakenError("not sent: the chunk belongs to another worker now")
+        if chunk.is_suspected:
+            await chunk.suspect(n)
         try:
             return await self._work.call(self._session, item)
         except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
@@ -359,45 +337,13 @@ class Worker:
 
     async def _beat(self) -> None:
         waits_for, since = self._waits_for or (None, None)
-        seen = {"id": self._id, "queue": self._queue, "host": socket.gethostname()}
+        owned = {chunk.owner: chunk for chunk in self._chunks}
+        seen = {"id": self._id, "queue": self._queue_name, "host": socket.gethostname()}
         more = {"lease": self._lease, "waits_for": waits_for, "since": since}
-        await self._database.run(_SEEN, {**seen, **more})
-        await self._show_alive()
-        owned = {delivery.owner: delivery for delivery in self._deliveries}
-        if owned:
-            kept = await renew(self._database, list(owned), lease=self._lease, pid=self._pid)
-            for owner in owned.keys() - kept:
-                owned[owner].is_lost = True
-
-    @property
-    def _pid(self) -> int | None:
-        alive = self._alive
-        return alive.info.backend_pid if alive and not alive.closed else None
-
-    async def _show_alive(self) -> None:
-        """Hold a connection: when the process dies, the server knows at once."""
-        try:
-            if self._alive is None or self._alive.closed:
-                self._alive = await psycopg.AsyncConnection.connect(
-                    self._database.address, autocommit=True
-                )
-            await self._alive.execute("select")
-        except AWAY:
-            await self._hide()
-
-    async def _hide(self) -> None:
-        alive, self._alive = self._alive, None
-        if alive is not None:
-            await alive.close()
+        kept = await self._database.run(_BEAT, {**seen, **more, "owners": list(owned)})
+        for owner in owned.keys() - {row[0] for row in kept}:
+            owned[owner].is_lost = True
 
     def _check_open(self) -> None:
         if not hasattr(self, "_session"):
             raise SessionStateError("the worker is not open: use `async with job.worker()`")
-
-
-def _killer(deaths: int) -> Entry:
-    message = f"its worker ended {deaths} times while it did this item alone"
-    failure = Failure(
-        error=GatewayError.__name__, message=message, outcome="UNKNOWN", advice=Advice.CHECK
-    )
-    return Entry(key=b"", state=State.FAILED, failure=failure)

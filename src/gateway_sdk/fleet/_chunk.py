@@ -1,23 +1,19 @@
-"""One delivery of a chunk: who owns it, what is left to do, and what is stored of it."""
+"""A chunk: who owns it, what is left to do, and what is stored of it."""
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, Self
 from uuid import UUID, uuid4
 
 from gateway_sdk.bulk import Entry, Failure, State
-from gateway_sdk.errors import JournalError
+from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.fleet._database import Database
 from gateway_sdk.outcome import Advice
 
-DEATHS: Final = 2
+_DEATHS: Final = 2
 """A chunk or an item whose worker died so often is suspected."""
-
-_ROWS: Final = 100
-_SECONDS: Final = 0.2
-"""Results are stored when there are so many, or after this time: a kill repeats some reads."""
 
 # The table of chunks is the queue. A delivery is dead when its lease is over, or, at once, when its
 # worker's own connection has left the server; not when the server was started since, which ends all
@@ -43,19 +39,12 @@ returning plan.id, plan.size, c.number, part.items, c.starts, c.suspect, c.suspi
 _CLAIM_NEXT: Final = _CLAIM.format("(plan, number) > (%(plan)s::int, %(number)s::int)")
 
 _CLAIM_ONE: Final = _CLAIM.format(
-    "plan = (select id from gateway_fleet.plan where name = %(name)s) and number = %(number)s"
+    "plan = (select id from gateway_fleet.plan where name = %(plan)s) and number = %(number)s"
 )
 
 _IS_OPEN: Final = """
 select c.open from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
-where p.name = %(name)s and c.number = %(number)s
-"""
-
-_RENEW: Final = """
-update gateway_fleet.chunk set lease = clock_timestamp() + %(lease)s * interval '1 second',
-  renewed = clock_timestamp(), pid = (select pid from pg_stat_activity where pid = %(pid)s)
-from set_config('synchronous_commit', 'off', true)
-where open and owner = any(%(owners)s) returning owner
+where p.name = %(plan)s and c.number = %(number)s
 """
 
 # What a dead delivery had begun may have been carried out: it becomes unknown.
@@ -92,13 +81,12 @@ counted as (
   update gateway_fleet.chunk set
     done = done + (select count(*) from new where state = 'done'),
     failed = failed + (select count(*) from new where state = 'failed')
-  where plan = %(plan)s and number = %(number)s)
+  where plan = %(plan)s and number = %(number)s),
+withdrawn as (
+  delete from gateway_fleet.result
+  where plan = %(plan)s and n = any(%(withdrawn)b::bigint[]) and owner = %(owner)s
+    and state = 'begun')
 select count(*) from mine
-"""
-
-_FORGET: Final = """
-delete from gateway_fleet.result
-where plan = %(plan)s and n = any(%(n)s) and owner = %(owner)s and state = 'begun'
 """
 
 _SUSPECT: Final = """
@@ -126,98 +114,94 @@ class OvertakenError(JournalError):
     """The chunk belongs to another worker now: nothing is sent for it here."""
 
 
-class Delivery:
+class Chunk:
     """A chunk that this worker owns; its lease has to be renewed."""
 
     def __init__(self, database: Database, owner: UUID, row: Sequence[Any]) -> None:
-        plan, size, number, self._items, self.starts, self.suspect, self.suspicion = row
+        plan, size, number, self._items, starts, self._suspect, self._suspicion = row
         self.owner = owner
         self.place = plan, number
+        self.is_suspected = starts > _DEATHS
         self.is_lost = False
+        self.todo: list[tuple[int, Any]] = []
+        self._left = 0
+        self.ended = asyncio.Event()  # its items, or what the worker does of them
+        self.given_back = asyncio.Event()
         self._database = database
         self._args: dict[str, Any] = {
             "plan": plan, "number": number, "owner": owner,
             "low": number * size, "high": (number + 1) * size,
         }  # fmt: skip
-        self._rows: list[tuple[int, Entry]] = []
-        self._storing = asyncio.Lock()
-        self._timer: asyncio.Task[None] | None = None
 
     @classmethod
     async def claim(
-        cls, database: Database, queue: str, chunk: tuple[str, int] | None = None, *,
-        lease: float, pid: int | None, behind: tuple[int, int] = (0, -1),
+        cls, database: Database, queue: str, name: tuple[str, int] | None = None, *,
+        lease: float, behind: tuple[int, int] = (0, -1),
     ) -> Self | None:  # fmt: skip
         """Take a chunk, or the next one; None if it is done, another has it, or there is none."""
         owner = uuid4()
-        args = {"queue": queue, "owner": owner, "lease": lease, "pid": pid}
-        if chunk is None:
-            rows = await database.run(_CLAIM_NEXT, {**args, "plan": behind[0], "number": behind[1]})
-        else:
-            rows = await database.run(_CLAIM_ONE, {**args, "name": chunk[0], "number": chunk[1]})
+        plan, number = name or behind
+        args = {"queue": queue, "owner": owner, "lease": lease, "plan": plan, "number": number}
+        rows = await database.run(_CLAIM_NEXT if name is None else _CLAIM_ONE, args)
         return cls(database, owner, rows[0]) if rows else None
 
-    async def open(self) -> list[tuple[int, Any]]:
-        """Return the items of which nothing is known, with their numbers."""
+    async def open(self) -> None:
+        """Find the items of which nothing is known; a suspected one comes first."""
         rows = await self._database.run(_KNOWN, {**self._args, "failure": _json(_DIED)})
         known = {row[0] for row in rows}
+        if self._suspicion >= _DEATHS and self._suspect not in known:
+            await self.store({self._suspect: _killer(self._suspicion)})
+            known.add(self._suspect)
         numbered = enumerate(self._items, self._args["low"])
-        return [(n, item) for n, item in numbered if n not in known]
+        self.todo = [(n, item) for n, item in numbered if n not in known]
+        self.todo.sort(key=lambda one: one[0] != self._suspect)
+        self._left = len(self.todo)
 
-    async def add(self, n: int, entry: Entry) -> None:
-        """Store what became of an item, soon or at once."""
-        if entry.state is State.INTERRUPTED:
-            await self._database.run(_FORGET, {**self._args, "n": [n]})
-            return
-        if self.is_lost and not entry.once:
-            return  # another delivery finds it out
-        self._rows.append((n, entry))
-        if entry.once or len(self._rows) >= _ROWS:
-            await self.store()
-            if self.is_lost and entry.state is State.BEGUN:
-                raise OvertakenError("not sent: the chunk belongs to another worker now")
-        elif self._timer is None:
-            self._timer = asyncio.create_task(self._store_soon())
-
-    async def _store_soon(self) -> None:
-        await asyncio.sleep(_SECONDS)
-        self._timer = None
-        await self.store()
-
-    async def store(self) -> None:
-        async with self._storing:
-            rows = self._rows[:]  # kept until they are stored: whoever stores may be cancelled
-            if not rows:
-                return
-            failures = [entry.failure and _json(entry.failure) for _, entry in rows]
-            found = await self._database.run(
-                _WRITE,
-                {
-                    **self._args,
-                    "n": [n for n, _ in rows],
-                    "state": [entry.state.value for _, entry in rows],
-                    "once": [entry.once for _, entry in rows],
-                    "value": [entry.value for _, entry in rows],
-                    "failure": failures,
-                    "attempts": [entry.attempts for _, entry in rows],
-                    "elapsed": [entry.elapsed for _, entry in rows],
-                },
-            )
-            self.is_lost = self.is_lost or not found[0][0]
-            del self._rows[: len(rows)]
-
-    async def mark_suspect(self, n: int) -> None:
+    async def suspect(self, n: int) -> None:
         """Note that an item is done alone: if the worker dies now, it is this item."""
-        suspicion = self.suspicion + 1 if n == self.suspect else 1
+        suspicion = self._suspicion + 1 if n == self._suspect else 1
         await self._database.run(_SUSPECT, {**self._args, "n": n, "suspicion": suspicion})
 
+    async def store(self, entries: Mapping[int, Entry]) -> None:
+        """Store what became of items; if the chunk is lost, only how its begun calls ended."""
+        rows = {n: one for n, one in entries.items() if one.state is not State.INTERRUPTED}
+        found = await self._database.run(
+            _WRITE,
+            {
+                **self._args,
+                "n": list(rows),
+                "state": [one.state.value for one in rows.values()],
+                "once": [one.once for one in rows.values()],
+                "value": [one.value for one in rows.values()],
+                "failure": [one.failure and _json(one.failure) for one in rows.values()],
+                "attempts": [one.attempts for one in rows.values()],
+                "elapsed": [one.elapsed for one in rows.values()],
+                "withdrawn": list(entries.keys() - rows.keys()),
+            },
+        )
+        self.is_lost = self.is_lost or not found[0][0]
+
+    def item_ended(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self.ended.set()
+
     async def release(self) -> bool:
-        """Store what is left, give the chunk back, and return whether it is done."""
-        if self._timer is not None:
-            self._timer.cancel()
-        await self.store()
-        rows = await self._database.run(_RELEASE, self._args)
-        return bool(rows) and not rows[0][0]
+        """Give the chunk back, and return whether it is done."""
+        try:
+            rows = await self._database.run(_RELEASE, self._args)
+            return bool(rows) and not rows[0][0]
+        finally:
+            self.is_lost = True  # calls that are left, after a cancellation, send nothing more
+            self.given_back.set()
+
+
+def _killer(deaths: int) -> Entry:
+    message = f"its worker ended {deaths} times while it did this item alone"
+    failure = Failure(
+        error=GatewayError.__name__, message=message, outcome="UNKNOWN", advice=Advice.CHECK
+    )
+    return Entry(key=b"", state=State.FAILED, failure=failure)
 
 
 def _json(failure: Failure) -> str:
@@ -228,13 +212,5 @@ def _json(failure: Failure) -> str:
 async def is_done(database: Database, plan: str, number: int) -> bool:
     """Tell whether nothing is left to do of a chunk, also because its plan was deleted."""
     # Also of another job or version: who takes the chunk for done here would lose it.
-    rows = await database.run(_IS_OPEN, {"name": plan, "number": number})
+    rows = await database.run(_IS_OPEN, {"plan": plan, "number": number})
     return not rows or not rows[0][0]
-
-
-async def renew(
-    database: Database, owners: Sequence[UUID], *, lease: float, pid: int | None
-) -> set[UUID]:
-    """Renew leases; return the deliveries that still own their chunks."""
-    args = {"owners": list(owners), "lease": lease, "pid": pid}
-    return {row[0] for row in await database.run(_RENEW, args)}
