@@ -21,8 +21,9 @@ from gateway_sdk.errors import (
     JournalError,
     MissingExtraError,
 )
-from gateway_sdk.fleet import Job, _plans
+from gateway_sdk.fleet import Job
 from gateway_sdk.fleet._database import VERSION
+from gateway_sdk.fleet._plans import Plan
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
@@ -316,14 +317,14 @@ async def test_a_file_is_of_one_moment(
     job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever becomes of the plan while it is written."""
-    read_status = _plans.read_status
+    status = Plan.status
 
-    async def deleting(connection: Any, name: str) -> Any:
-        status = await read_status(connection, name)
-        await job.delete(name)
-        return status
+    async def deleting(plan: Plan) -> Any:
+        found = await status(plan)
+        await job.delete("p")
+        return found
 
-    monkeypatch.setattr(_plans, "read_status", deleting)
+    monkeypatch.setattr(Plan, "status", deleting)
     await job.plan("p", map(series, range(5)), chunk=2)
 
     assert (await job.collect("p", tmp_path / "p.csv", partial=True)).rows == 5

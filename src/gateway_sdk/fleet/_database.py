@@ -101,6 +101,14 @@ def _unusable(error: psycopg.Error) -> JournalError:
     return JournalError(f"the fleet's database cannot be used{reason}")
 
 
+async def fetch(
+    connection: Connection, sql: LiteralString, args: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """Return the rows of a statement."""
+    cursor = await connection.execute(sql, args)
+    return await cursor.fetchall() if cursor.description else []
+
+
 async def init(address: str) -> bool:
     """Make the tables; return False if they are there."""
     async with connected(address, checked=False) as connection, connection.transaction():
@@ -121,11 +129,9 @@ async def init(address: str) -> bool:
 
 async def _has_tables(connection: Connection) -> bool:
     """Tell whether the tables are there; those of another version are an error."""
-    found = await connection.execute("select to_regclass('gateway_fleet.version')")
-    if await found.fetchone() == (None,):
+    if await fetch(connection, "select to_regclass('gateway_fleet.version')") == [(None,)]:
         return False
-    found = await connection.execute("select version from gateway_fleet.version")
-    (version,) = await found.fetchone() or (0,)
+    ((version,),) = await fetch(connection, "select version from gateway_fleet.version")
     if version != VERSION:
         raise JournalError(
             f"the fleet's tables are of version {version}, this gateway_sdk knows {VERSION}: "
@@ -146,8 +152,7 @@ class Database:
 
     async def __aenter__(self) -> Self:
         async with connected(self._address) as connection:
-            found = await connection.execute("show transaction_read_only")
-            if await found.fetchone() == ("on",):
+            if await fetch(connection, "show transaction_read_only") == [("on",)]:
                 raise JournalError("the fleet's database may only be read: is it a standby?")
         return self
 
@@ -167,8 +172,7 @@ class Database:
             try:
                 connection = await self._connected()
                 pid = connection.info.backend_pid
-                cursor = await connection.execute(sql, {**(args or {}), "pid": pid})
-                rows = await cursor.fetchall() if cursor.description else []
+                rows = await fetch(connection, sql, {**(args or {}), "pid": pid})
                 self._note(is_away=False)
             except _LOST_RACE:
                 pass

@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import Adaptive, Exported
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.fleet import _plans
-from gateway_sdk.fleet._database import connected, init
-from gateway_sdk.fleet._plans import Items, Status
+from gateway_sdk.fleet._database import connected, fetch, init
+from gateway_sdk.fleet._plans import Items, Plan, Status, opened, write_plan
 from gateway_sdk.fleet._work import make_work
 from gateway_sdk.fleet._worker import Worker
 from gateway_sdk.operations import Operation
@@ -22,6 +21,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", re
 _A_DAY: Final = 86_400.0
 _LARGEST_CHUNK: Final = 100_000
 """Items of a chunk; all of them are in the memory of a worker."""
+
+_SEEN: Final = """
+select 1 from gateway_fleet.worker where queue = %(queue)s and host = %(host)s
+  and seen > clock_timestamp() - lease * interval '1 second' limit 1
+"""
 
 
 class Job:
@@ -146,21 +150,20 @@ class Job:
             hasattr(items, "__iter__") or hasattr(items, "__aiter__")
         ):
             raise InvalidArgumentError("must be an iterable of items", field="items")
-        async with connected(self._database) as connection:
-            return await _plans.write_plan(
-                connection, name, items, queue=self._queue, size=chunk,
-                unique=self._work.is_once, dump=self._work.dump,
-            )  # fmt: skip
+        return await write_plan(
+            self._database, name, items, queue=self._queue, size=chunk,
+            unique=self._work.is_once, dump=self._work.dump,
+        )  # fmt: skip
 
     async def status(self, plan: str) -> Status:
         """Return how far a plan is, and what its workers wait for."""
-        async with connected(self._database) as connection:
-            return await _plans.read_status(connection, _plan_name(plan))
+        async with self._opened(plan) as found:
+            return await found.status()
 
     async def chunks(self, plan: str) -> list[int]:
         """Return the numbers of the chunks in which something is left to do, in order."""
-        async with connected(self._database) as connection:
-            return await _plans.open_chunks(connection, _plan_name(plan))
+        async with self._opened(plan) as found:
+            return await found.open_chunks()
 
     def failed(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the items that failed, in order: number, item, error, message, advice, ..."""
@@ -174,9 +177,12 @@ class Job:
         return self._in_state("unknown", plan)
 
     async def _in_state(self, state: str, plan: str) -> AsyncGenerator[dict[str, Any], None]:
-        async with connected(self._database) as connection:
-            async for row in _plans.read_items(connection, _plan_name(plan), state):
+        async with self._opened(plan) as found:
+            async for row in found.in_state(state):
                 yield row
+
+    def _opened(self, plan: str, *, is_read: bool = True) -> AbstractAsyncContextManager[Plan]:
+        return opened(self._database, _plan_name(plan), is_read=is_read)
 
     async def collect(
         self,
@@ -202,11 +208,8 @@ class Job:
             JournalError: something is missing.
             OSError: the file cannot be written.
         """
-        name = _plan_name(plan)
-        async with connected(self._database) as connection:
-            return await _plans.collect(
-                connection, self._database, name, Path(out), rates=rates, partial=partial
-            )
+        async with self._opened(plan) as found:
+            return await found.collect(out, rates=rates, partial=partial)
 
     async def retry(self, plan: str, *, every: bool = False) -> int:
         """Forget failures, whose items the workers then do again.
@@ -224,8 +227,8 @@ class Job:
         Raises:
             JournalError: a worker has a chunk of it now.
         """
-        async with connected(self._database) as connection:
-            return await _plans.retry_failed(connection, _plan_name(plan), every=every)
+        async with self._opened(plan, is_read=False) as found:
+            return await found.retry(every=every)
 
     async def delete(self, plan: str) -> None:
         """Delete a plan with its results.
@@ -233,13 +236,13 @@ class Job:
         Raises:
             JournalError: a worker has a chunk of it now.
         """
-        async with connected(self._database) as connection:
-            await _plans.delete_plan(connection, _plan_name(plan))
+        async with self._opened(plan, is_read=False) as found:
+            await found.delete()
 
     async def is_alive(self, host: str) -> bool:
         """Tell whether a worker of the job on this machine gave a sign of life a moment ago."""
         async with connected(self._database) as connection:
-            return await _plans.is_seen(connection, self._queue, host)
+            return bool(await fetch(connection, _SEEN, {"queue": self._queue, "host": host}))
 
     def worker(self) -> Worker:
         """Make a worker, for one process and the event loop in which it is entered.
