@@ -17,9 +17,8 @@ from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, Unauthorized
 from gateway_sdk.bulk import Entry, State
 from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
-from gateway_sdk.fleet._chunk import Chunk, OvertakenError
+from gateway_sdk.fleet._chunk import Chunk, ChunkLedger, OvertakenError
 from gateway_sdk.fleet._database import Database, ReservingLimiter
-from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
@@ -632,7 +631,7 @@ async def test_a_restarted_database_ends_no_worker(
 
 
 async def test_a_ledger_of_a_worker_is_never_asked() -> None:
-    ledger = _WorkerLedger({})
+    ledger = ChunkLedger({})
 
     assert not ledger.has(b"key")
     with pytest.raises(NotImplementedError):
@@ -746,7 +745,7 @@ async def test_who_was_overtaken_stores_all_ends_that_it_knows(job: Job, dsn: st
     async with Database(dsn) as database:
         chunk = await Chunk.claim(database, "either", ("p", 0), lease=60)
         assert chunk is not None
-        ledger = _WorkerLedger({n: (chunk, n, None) for n in range(2)})
+        ledger = ChunkLedger({n: (chunk, n, None) for n in range(2)})
         begun = [Entry(key=b"", state=State.BEGUN, once=True, item=str(n)) for n in range(2)]
         await ledger.write(begun[:1])
         await overtake(dsn)

@@ -196,6 +196,35 @@ class Chunk:
             self.given_back.set()
 
 
+class ChunkLedger:
+    """Stores what a run tells of its items, which are numbers here, in their chunks."""
+
+    def __init__(self, items: Mapping[int, tuple[Chunk, int, Any]]) -> None:
+        self._items = items
+
+    async def open(self) -> None: ...
+
+    def has(self, key: bytes) -> bool:
+        del key
+        return False  # only items of which nothing is known are begun
+
+    async def read(self, keys: Sequence[bytes]) -> Sequence[Entry]:
+        raise NotImplementedError
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        by_chunk: dict[Chunk, dict[int, Entry]] = {}
+        for entry in entries:
+            chunk, n, _ = self._items[int(entry.item or "")]
+            by_chunk.setdefault(chunk, {})[n] = entry  # the last one of an item holds
+        for chunk, of_items in by_chunk.items():
+            await chunk.store(of_items)
+        for chunk, of_items in by_chunk.items():
+            if chunk.is_lost and any(one.state is State.BEGUN for one in of_items.values()):
+                raise OvertakenError("not sent: the chunk belongs to another worker now")
+
+    async def aclose(self) -> None: ...
+
+
 def _killer(deaths: int) -> Entry:
     message = f"its worker ended {deaths} times while it did this item alone"
     failure = Failure(

@@ -252,7 +252,7 @@ class Job:
         """
         limit = None if self._rate_limit is None else (self._name, self._rate_limit)
         return Worker(
-            address=self._database, queue=self._queue, work=self._work, session=self._session,
+            address=self._database, queue=self._queue, work=self._work.call, session=self._session,
             limit=limit, concurrency=self._concurrency, lease=self._lease, grace=self._grace,
         )  # fmt: skip
 

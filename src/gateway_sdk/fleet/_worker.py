@@ -2,32 +2,22 @@
 
 import asyncio
 import socket
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from datetime import datetime
 from itertools import count
 from typing import Any, Final, Self
 from uuid import uuid4
 
 from gateway_sdk import bulk
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk import Entry, Progress, State
+from gateway_sdk.bulk import Outage, Progress
 from gateway_sdk.errors import JournalError, SessionStateError
-from gateway_sdk.fleet._chunk import Chunk, OvertakenError, is_done
+from gateway_sdk.fleet._chunk import Chunk, ChunkLedger, OvertakenError, is_done
 from gateway_sdk.fleet._database import Database, ReservingLimiter
-from gateway_sdk.fleet._work import Work
 from gateway_sdk.rate_limit import Limiter, RateLimit
 from gateway_sdk.session import GatewaySession
 
-CHUNKS_AT_ONCE: Final = 2
+_CHUNKS_AT_ONCE: Final = 2
 """While the last calls of a chunk end, the next one has begun."""
 
 _LOOK: Final = 1.0
@@ -60,35 +50,6 @@ class FunctionExitError(Exception):
     """A job's function raised what would end its worker, such as `SystemExit`."""
 
 
-class _WorkerLedger:
-    """Stores what the run tells of its items in their chunks."""
-
-    def __init__(self, items: Mapping[int, tuple[Chunk, int, Any]]) -> None:
-        self._items = items
-
-    async def open(self) -> None: ...
-
-    def has(self, key: bytes) -> bool:
-        del key
-        return False  # only items of which nothing is known are begun
-
-    async def read(self, keys: Sequence[bytes]) -> Sequence[Entry]:
-        raise NotImplementedError
-
-    async def write(self, entries: Sequence[Entry]) -> None:
-        by_chunk: dict[Chunk, dict[int, Entry]] = {}
-        for entry in entries:
-            chunk, n, _ = self._items[int(entry.item or "")]
-            by_chunk.setdefault(chunk, {})[n] = entry  # the last one of an item holds
-        for chunk, of_items in by_chunk.items():
-            await chunk.store(of_items)
-        for chunk, of_items in by_chunk.items():
-            if chunk.is_lost and any(one.state is State.BEGUN for one in of_items.values()):
-                raise OvertakenError("not sent: the chunk belongs to another worker now")
-
-    async def aclose(self) -> None: ...
-
-
 class Worker:
     """Does chunks of a job, in the event loop in which it is entered; made by `Job.worker`."""
 
@@ -97,7 +58,7 @@ class Worker:
         *,
         address: str,
         queue: str,
-        work: Work,
+        work: Callable[[GatewaySession, Any], Awaitable[Any]],
         session: dict[str, Any],
         limit: tuple[str, RateLimit] | None,
         concurrency: Any,
@@ -124,7 +85,7 @@ class Worker:
         self._timeout: asyncio.Timeout | None = None  # of the run
         self._behind = 0, -1  # the chunk that was given back last: those behind it come first
         self._error: BaseException | None = None
-        self._waits_for: tuple[str, datetime] | None = None
+        self._outage: Outage | None = None
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -172,10 +133,11 @@ class Worker:
 
         From another thread: `loop.call_soon_threadsafe(worker.stop)`.
         """
-        is_first = not self._stopping.is_set()
+        if self._stopping.is_set():
+            return
         self._stopping.set()
         self._queue.put_nowait(None)
-        if is_first and self._timeout is not None:
+        if self._timeout is not None:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._grace)
 
     async def run(self) -> None:
@@ -188,7 +150,7 @@ class Worker:
         """
         self._check_open()
         taking = [
-            asyncio.create_task(self._supervised(self._take())) for _ in range(CHUNKS_AT_ONCE)
+            asyncio.create_task(self._supervised(self._take())) for _ in range(_CHUNKS_AT_ONCE)
         ]
         try:
             await self._stopping.wait()
@@ -273,9 +235,9 @@ class Worker:
         finally:
             self._give_up()
 
-    async def _run(self, items: Iterable[int] | AsyncIterable[int], concurrency: Any) -> None:
+    async def _run(self, numbers: AsyncGenerator[int, None], concurrency: Any) -> None:
         run = bulk.run(
-            self._call, items, journal=_WorkerLedger(self._items), concurrency=concurrency,
+            self._call, numbers, journal=ChunkLedger(self._items), concurrency=concurrency,
             patience=None, on_progress=self._note,
         )  # fmt: skip
         timeout = asyncio.timeout(None)
@@ -302,10 +264,10 @@ class Worker:
             if chunk.is_suspected:
                 self._suspected = chunk
                 return
-            for number in self._items_of(chunk):
+            async for number in self._items_of(chunk):
                 yield number
 
-    def _items_of(self, chunk: Chunk) -> Iterator[int]:
+    async def _items_of(self, chunk: Chunk) -> AsyncGenerator[int, None]:
         for n, item in chunk.todo:
             if self._stopping.is_set():
                 return
@@ -320,15 +282,14 @@ class Worker:
         if chunk.is_suspected:
             await chunk.suspect(n)
         try:
-            return await self._work.call(self._session, item)
+            return await self._work(self._session, item)
         except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - SystemExit would end each worker in turn
             raise FunctionExitError(type(error).__name__) from None
 
     def _note(self, progress: Progress) -> None:
-        outage = progress.outage
-        self._waits_for = None if outage is None else (str(outage.error), outage.since)
+        self._outage = progress.outage
 
     async def _keep(self) -> None:
         while True:
@@ -336,11 +297,14 @@ class Worker:
             await self._beat()
 
     async def _beat(self) -> None:
-        waits_for, since = self._waits_for or (None, None)
         owned = {chunk.owner: chunk for chunk in self._chunks}
-        seen = {"id": self._id, "queue": self._queue_name, "host": socket.gethostname()}
-        more = {"lease": self._lease, "waits_for": waits_for, "since": since}
-        kept = await self._database.run(_BEAT, {**seen, **more, "owners": list(owned)})
+        args = {
+            "id": self._id, "queue": self._queue_name, "host": socket.gethostname(),
+            "lease": self._lease, "owners": list(owned),
+            "waits_for": self._outage and str(self._outage.error),
+            "since": self._outage and self._outage.since,
+        }  # fmt: skip
+        kept = await self._database.run(_BEAT, args)
         for owner in owned.keys() - {row[0] for row in kept}:
             owned[owner].is_lost = True
 
