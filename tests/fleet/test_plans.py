@@ -172,7 +172,7 @@ async def test_a_plan_is_of_one_version(job: Job, gateway: CountingGateway, dsn:
         ("p", "text", 1, "items must be an iterable"),
         ("p", 3, 1, "items must be an iterable"),
         ("p", [1], True, "chunk must be a whole number"),
-        ("p", [1], 0, "chunk must be from 1 to 100000"),
+        ("p", [1], 0, "chunk must be a whole number of items, from 1 to 100000"),
         ("p", [{}, object()], 1, "item 1: it is no JSON value"),
         ("p", [10**5000], 1, "item 0: it is no JSON"),
     ],

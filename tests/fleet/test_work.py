@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from gateway_sdk import GatewaySession, operations
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UnexpectedReplyError
-from gateway_sdk.fleet._work import make_work
+from gateway_sdk.fleet._job import make_work
 from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest, OrderHistoryPage
 from tests.fleet.gateways import CountingGateway, customer, series
 

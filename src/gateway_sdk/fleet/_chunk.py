@@ -43,8 +43,8 @@ _CLAIM_ONE: Final = _CLAIM.format(
 )
 
 _IS_OPEN: Final = """
-select c.open from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
-where p.name = %(plan)s and c.number = %(number)s
+select 1 from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
+where p.name = %(plan)s and c.number = %(number)s and c.open
 """
 
 # What a dead delivery had begun may have been carried out: it becomes unknown.
@@ -241,5 +241,4 @@ def _json(failure: Failure) -> str:
 async def is_done(database: Database, plan: str, number: int) -> bool:
     """Tell whether nothing is left to do of a chunk, also because its plan was deleted."""
     # Also of another job or version: who takes the chunk for done here would lose it.
-    rows = await database.run(_IS_OPEN, {"plan": plan, "number": number})
-    return not rows or not rows[0][0]
+    return not await database.run(_IS_OPEN, {"plan": plan, "number": number})

@@ -1,23 +1,36 @@
 """A job: what is done with the items of its plans, and the database that all processes share."""
 
+import inspect
+import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from os import PathLike
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, SecretStr, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from gateway_sdk import bulk
+from gateway_sdk.areas.dispatch import OperationMethod
 from gateway_sdk.bulk import Adaptive, Exported
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.fleet import _plans
 from gateway_sdk.fleet._database import connected, fetch, init
-from gateway_sdk.fleet._plans import Items, Plan, Status, opened, write_plan
-from gateway_sdk.fleet._work import make_work
+from gateway_sdk.fleet._plans import Items, Plan, Status
 from gateway_sdk.fleet._worker import Worker
-from gateway_sdk.operations import Operation
+from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Operation
+from gateway_sdk.outcome import Repeatability
 from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
+Function: TypeAlias = Callable[[GatewaySession, Any], Awaitable[Any]]
+
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", re.ASCII)
+_NAMES: Final = 'must be up to 100 letters, digits, ".", "_" and "-", such as "rates-2026"'
+_ANY: Final = TypeAdapter[Any](Any, config=ConfigDict(ser_json_inf_nan="constants"))
+_MASK: Final = str(SecretStr("any")).encode()
 _A_DAY: Final = 86_400.0
 _LARGEST_CHUNK: Final = 100_000
 """Items of a chunk; all of them are in the memory of a worker."""
@@ -41,7 +54,7 @@ class Job:
         name: str,
         *,
         operation: str | Operation[Any] | None = None,
-        function: Callable[[GatewaySession, Any], Awaitable[Any]] | None = None,
+        function: Function | None = None,
         database: str = "",
         version: str = "",
         rate_limit: RateLimit | None = None,
@@ -74,9 +87,9 @@ class Job:
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        self._name = _checked_name("name", name)
-        if version:
-            name = f"{name}@{_checked_name('version', version)}"
+        for setting, text in (("name", name), ("version", version or "1")):
+            if not _is_name(text):
+                raise ConfigurationError(_NAMES, setting=setting)
         if not isinstance(database, str):
             raise ConfigurationError("must be what libpq takes, or empty", setting="database")
         if session is not None and not isinstance(session, dict):
@@ -92,14 +105,15 @@ class Job:
         for setting, seconds in (("lease", lease), ("grace", grace)):
             if not isinstance(seconds, int | float) or not 0 < seconds < _A_DAY:
                 raise ConfigurationError("must be seconds, up to a day", setting=setting)
+        self._name = name
+        self._queue = f"{name}@{version}" if version else name
         self._work = make_work(operation, function)
         self._database = database
         self._rate_limit = rate_limit
         self._concurrency = concurrency
         self._session = dict(session or {})
-        self._grace = float(grace)
-        self._queue = name
         self._lease = float(lease)
+        self._grace = float(grace)
         try:
             bulk.run(_nothing, [], concurrency=concurrency)  # checks it
         except InvalidArgumentError as error:
@@ -142,15 +156,15 @@ class Job:
                 other items.
         """
         name = _plan_name(plan)
-        if isinstance(chunk, bool) or not isinstance(chunk, int):
-            raise InvalidArgumentError("must be a whole number of items", field="chunk")
-        if not 1 <= chunk <= _LARGEST_CHUNK:
-            raise InvalidArgumentError(f"must be from 1 to {_LARGEST_CHUNK} items", field="chunk")
+        is_number = isinstance(chunk, int) and not isinstance(chunk, bool)
+        if not is_number or not 1 <= chunk <= _LARGEST_CHUNK:
+            problem = f"must be a whole number of items, from 1 to {_LARGEST_CHUNK}"
+            raise InvalidArgumentError(problem, field="chunk")
         if isinstance(items, str | bytes) or not (
             hasattr(items, "__iter__") or hasattr(items, "__aiter__")
         ):
             raise InvalidArgumentError("must be an iterable of items", field="items")
-        return await write_plan(
+        return await _plans.write_plan(
             self._database, name, items, queue=self._queue, size=chunk,
             unique=self._work.is_once, dump=self._work.dump,
         )  # fmt: skip
@@ -163,7 +177,7 @@ class Job:
     async def chunks(self, plan: str) -> list[int]:
         """Return the numbers of the chunks in which something is left to do, in order."""
         async with self._opened(plan) as found:
-            return await found.open_chunks()
+            return [number for (number,) in await found.fetch(_plans.OPEN_CHUNKS)]
 
     def failed(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the items that failed, in order: number, item, error, message, advice, ..."""
@@ -182,7 +196,7 @@ class Job:
                 yield row
 
     def _opened(self, plan: str, *, is_read: bool = True) -> AbstractAsyncContextManager[Plan]:
-        return opened(self._database, _plan_name(plan), is_read=is_read)
+        return _plans.opened(self._database, _plan_name(plan), is_read=is_read)
 
     async def collect(
         self,
@@ -228,7 +242,7 @@ class Job:
             JournalError: a worker has a chunk of it now.
         """
         async with self._opened(plan, is_read=False) as found:
-            return await found.retry(every=every)
+            return sum(count for (count,) in await found.fetch(_plans.FORGET, all=every))
 
     async def delete(self, plan: str) -> None:
         """Delete a plan with its results.
@@ -237,7 +251,7 @@ class Job:
             JournalError: a worker has a chunk of it now.
         """
         async with self._opened(plan, is_read=False) as found:
-            await found.delete()
+            await found.fetch(_plans.DELETE)
 
     async def is_alive(self, host: str) -> bool:
         """Tell whether a worker of the job on this machine gave a sign of life a moment ago."""
@@ -260,17 +274,132 @@ class Job:
 async def _nothing(item: object) -> None: ...
 
 
-def _checked_name(setting: str, name: object) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            'must be up to 100 letters, digits, ".", "_" and "-", such as "rates-2026"',
-            setting=setting,
-        )
-    return name
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
-def _plan_name(plan: object) -> str:
+def _plan_name(plan: str) -> str:
+    if not _is_name(plan):
+        raise InvalidArgumentError(_NAMES, field="plan")
+    return plan
+
+
+class OperationWork:
+    """One of the twelve operations; an item is a mapping of the arguments of its method."""
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.is_once = operation.repeatability is Repeatability.ONCE
+        self._takes_request = operation is CREATE_CUSTOMER
+        self._method = OperationMethod(operation)
+
+    def dump(self, item: Any) -> bytes:
+        """Return an item as JSON, after checking everything that can be checked before."""
+        if isinstance(item, BaseModel):
+            # The arguments have the names of Python, those of a request the names of the wire.
+            by_alias = self._takes_request
+            try:
+                item = item.model_dump(mode="json", by_alias=by_alias, exclude_unset=True)
+            except (RecursionError, ValueError):  # its text may show the value
+                raise InvalidArgumentError("it is a model with a value that is not JSON") from None
+        text = _json(dict(item) if isinstance(item, Mapping) else item)
+        self._method.check(from_json(text))
+        return text
+
+    def call(self, gateway: GatewaySession, item: Any) -> Awaitable[Any]:
+        return self._method.call(gateway, item)
+
+
+class FunctionWork:
+    """A coroutine function of a session and an item, which is validated as its type."""
+
+    is_once = False  # it is only known when something is sent
+
+    def __init__(self, function: Any) -> None:
+        given: Any = function
+        called: Any = function if inspect.isroutine(function) else type(function).__call__
+        if not callable(function) or not inspect.iscoroutinefunction(called):
+            raise ConfigurationError(
+                "must be a coroutine function of (gateway, item)", setting="function"
+            )
+        self._function: Function = given
+        self._items = _adapter_of(called, given)
+
+    def dump(self, item: Any) -> bytes:
+        text = _json(item)
+        self._load(text)
+        return text
+
+    def _load(self, text: bytes) -> Any:
+        try:
+            return self._items.validate_json(text)
+        except ValidationError as error:
+            raise InvalidArgumentError(_described(error)) from None
+
+    def call(self, gateway: GatewaySession, item: Any) -> Awaitable[Any]:
+        # As JSON: strict models take other things from Python.
+        return self._function(gateway, self._load(to_json(item)))
+
+
+def _adapter_of(called: Any, function: Any) -> TypeAdapter[Any]:
     try:
-        return _checked_name("plan", plan)
-    except ConfigurationError as error:
-        raise InvalidArgumentError(error.problem, field="plan") from None
+        bound = inspect.signature(function).bind(None, None)
+    except TypeError:
+        raise ConfigurationError(
+            "must take two arguments: (gateway, item)", setting="function"
+        ) from None
+    parameter = list(bound.signature.parameters.values())[min(1, len(bound.arguments) - 1)]
+    hint: Any = None
+    try:
+        hint = get_type_hints(called).get(parameter.name, Any)
+        return TypeAdapter(hint)
+    except NameError as error:
+        problem = (
+            f"names a type that is not there when it runs ({error.name}): import it outside of "
+            "`if TYPE_CHECKING`"
+        )
+    except PydanticUserError:
+        name = getattr(hint, "__name__", hint)
+        problem = f"takes a {name} as its item: items are JSON, or models of pydantic"
+    raise ConfigurationError(problem, setting="function")
+
+
+def _described(error: ValidationError) -> str:
+    """Name what is wrong without showing the values."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}" for problem in problems
+    )
+
+
+def _json(item: Any) -> bytes:
+    """Write an item; equal items have equal texts."""
+    try:
+        # Refused: too deep items, too long integers, and numbers that JSON does not know.
+        plain = from_json(_ANY.dump_json(item, by_alias=True, exclude_unset=True))
+        text = json.dumps(
+            plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"), sort_keys=True
+        ).encode()
+    except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
+        # Without the cause, whose text may show the value.
+        raise InvalidArgumentError(f"it is no JSON value ({type(error).__name__})") from None
+    if _MASK in text:
+        raise InvalidArgumentError(
+            "it holds a secret, which would be kept in clear: use function=, and let it fetch the"
+            " secret where the call is made"
+        )
+    return text
+
+
+Work: TypeAlias = OperationWork | FunctionWork
+
+
+def make_work(operation: object, function: object) -> Work:
+    if (operation is None) == (function is None):
+        raise ConfigurationError("give either operation= or function=")
+    if operation is None:
+        return FunctionWork(function)
+    names = {known.name: known for known in OPERATIONS}
+    name = operation.name if isinstance(operation, Operation) else operation
+    if not isinstance(name, str) or name not in names:
+        raise ConfigurationError(f"operation must be one of {', '.join(names)}")
+    return OperationWork(names[name])
