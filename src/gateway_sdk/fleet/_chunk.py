@@ -188,12 +188,8 @@ class Chunk:
 
     async def release(self) -> bool:
         """Give the chunk back, and return whether it is done."""
-        try:
-            rows = await self._database.run(_RELEASE, self._args)
-            return bool(rows) and not rows[0][0]
-        finally:
-            self.is_lost = True  # calls that are left, after a cancellation, send nothing more
-            self.given_back.set()
+        rows = await self._database.run(_RELEASE, self._args)
+        return bool(rows) and not rows[0][0]
 
 
 class ChunkLedger:

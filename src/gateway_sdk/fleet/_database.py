@@ -152,9 +152,10 @@ class Database:
 
     async def __aenter__(self) -> Self:
         async with connected(self._address) as connection:
-            if await fetch(connection, "show transaction_read_only") == [("on",)]:
+            ((is_read_only,),) = await fetch(connection, "show transaction_read_only")
+            if is_read_only == "on":
                 raise JournalError("the fleet's database may only be read: is it a standby?")
-        return self
+            return self
 
     async def __aexit__(self, *_: object) -> None:
         self._is_left = True

@@ -221,7 +221,9 @@ class Worker:
         try:
             return await chunk.release()
         finally:
+            chunk.is_lost = True  # calls that are left, after a cancellation, send nothing more
             self._chunks.discard(chunk)
+            chunk.given_back.set()
 
     async def _make_calls(self) -> None:
         """Make the calls of all chunks in one run, and those of a suspected chunk one by one."""
