@@ -505,6 +505,21 @@ async def test_a_suspected_chunk_is_run_alone_item_by_item(
     assert suspects in (in_order, in_order[4:] + in_order[:4])  # one after the other
 
 
+@pytest.mark.usefixtures("quick_outages")
+async def test_items_that_are_done_alone_wait_while_the_gateway_is_away(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    async def answer(_: Any) -> httpx.Response | None:
+        return httpx.Response(503) if gateway.requests <= 20 else None
+
+    gateway.answer = answer
+    await job.plan("p", map(series, range(8)))
+    await change(dsn, "update gateway_fleet.chunk set starts = 2")
+    async with job.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+    assert (await job.status("p")).done == 8
+
+
 async def test_an_item_that_kills_its_worker_is_named(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:

@@ -209,14 +209,16 @@ class ChunkLedger:
 
     async def write(self, entries: Sequence[Entry]) -> None:
         by_chunk: dict[Chunk, dict[int, Entry]] = {}
+        beginning: set[Chunk] = set()
         for entry in entries:
             chunk, n, _ = self._items[int(entry.item or "")]
             by_chunk.setdefault(chunk, {})[n] = entry  # the last one of an item holds
+            if entry.state is State.BEGUN:
+                beginning.add(chunk)
         for chunk, of_items in by_chunk.items():
             await chunk.store(of_items)
-        for chunk, of_items in by_chunk.items():
-            if chunk.is_lost and any(one.state is State.BEGUN for one in of_items.values()):
-                raise OvertakenError("not sent: the chunk belongs to another worker now")
+        if any(chunk.is_lost for chunk in beginning):
+            raise OvertakenError("not sent: the chunk belongs to another worker now")
 
     async def aclose(self) -> None: ...
 
