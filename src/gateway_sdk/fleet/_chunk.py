@@ -15,10 +15,10 @@ from gateway_sdk.outcome import Advice
 _DEATHS: Final = 2
 """A chunk or an item whose worker died so often is suspected."""
 
-# The table of chunks is the queue. A delivery is dead when its lease is over, or, at once, when its
-# worker's own connection has left the server; not when the server was started since, which ends all
-# connections. What was no connection of the server when it was told, such as one of a pooler or of
-# before a restart, says nothing. A claim whose answer was lost finds its own chunk.
+# The table of chunks is the queue. An owner is dead when its lease is over, or, at once, when its
+# worker's connection has left the server; not when the server was started since, which ends all
+# connections. What was no connection of the server when it was told, such as one of a pooler, says
+# nothing. A claim whose answer was lost finds its own chunk.
 _CLAIM: Final = """
 with found as (
   select plan, number from gateway_fleet.chunk
@@ -47,7 +47,7 @@ select 1 from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
 where p.name = %(plan)s and c.number = %(number)s and c.open
 """
 
-# What a dead delivery had begun may have been carried out: it becomes unknown.
+# What a dead owner had begun may have been carried out: it becomes unknown.
 _KNOWN: Final = """
 with died as (
   update gateway_fleet.result set state = 'unknown', failure = %(failure)s
