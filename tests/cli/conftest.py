@@ -36,7 +36,7 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setattr("gateway_sdk.cli.session._SENT", set())
     GIVEN.clear()
     # What --verbose changes for the rest of its process.
-    names = ("gateway_sdk", "gateway_sdk.bulk", "gateway_sdk.fleet")
+    names = ("gateway_sdk", "gateway_sdk.bulk")
     loggers = [logging.getLogger(name) for name in names]
     before = [(logger, [*logger.handlers], logger.level) for logger in loggers]
     yield

@@ -87,8 +87,6 @@ def worker(
     if not check:
         # Shows what the fleet warns of, such as a database that is away.
         logging.basicConfig(format="%(asctime)s %(message)s")
-        # It tells the same, with each attempt to connect.
-        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
         run(_work(job))
     elif not run(job.is_alive(host := socket.gethostname())):
         raise CommandError(f"no worker of {job.name} is alive on {host}", Status.FAILED)
