@@ -10,8 +10,7 @@ import pytest
 import redis.asyncio
 
 from gateway_sdk import ConfigurationError, TokenStoreError
-from gateway_sdk.auth import RedisStore
-from gateway_sdk.auth.stores import _redis as redis_store
+from gateway_sdk.auth import RedisStore, stores
 from tests.support.certificates import Authority
 from tests.support.logins import KEY, make_token
 from tests.support.ports import free_port
@@ -58,7 +57,7 @@ def test_a_store_shows_only_its_place(url: str, place: str) -> None:
         (f"redis://:{CANARY}@localhost:99999", "is invalid"),
         ("rediss://[::1", "is invalid"),
         (f"redis://:1234/{CANARY}@localhost", SLASH),
-        (None, "must be a string"),
+        *((no_text, "is invalid") for no_text in (None, 7, b"redis://localhost")),
         ("rediss://redis.test?ssl_cert_reqs=", QUERY),
         ("rediss://redis.test?ssl_check_hostname=false", QUERY),
         (f"rediss://redis.test?{CANARY}=1", QUERY),
@@ -85,7 +84,7 @@ async def test_a_redis_that_does_not_reply_is_an_error(
             await reader.read()  # until the client disconnects
         writer.close()
 
-    monkeypatch.setattr(redis_store, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(stores, "_TIMEOUT", 0.05)
     async with raw_server(handle) as url:
         place = url.removeprefix("http://")
         store = RedisStore(f"redis://:{CANARY}@{place}", KEY)

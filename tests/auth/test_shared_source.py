@@ -272,7 +272,8 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
 def test_a_source_shows_no_token() -> None:
     source = SharedTokenSource(MemoryStore())
     source._cached = CachedToken(make_token("held"), 0, Clock(0), Clock(0))
-    assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
+    assert repr(source).startswith("<SharedTokenSource in <")
+    assert CANARY not in repr(source)
 
 
 MISTAKES: list[tuple[BaseException, str]] = [

@@ -17,8 +17,13 @@ from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, in_daemon_thread, raise_if_cancelled
 from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
-from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
-from gateway_sdk.auth.stores._file import PrivateFileStore, prepare_folder
+from gateway_sdk.auth.stores import (
+    PrivateFileStore,
+    TokenKey,
+    TokenStore,
+    UnusableRecordError,
+    prepare_folder,
+)
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,

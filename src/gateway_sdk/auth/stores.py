@@ -1,0 +1,498 @@
+"""The token stores: in memory, in a private file, in the system's keyring, in Redis."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from gateway_sdk._extras import needing_extra
+from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._url import is_loopback, origin_of, parse_url
+from gateway_sdk._waiting import in_daemon_thread
+from gateway_sdk.auth.token import Token, text_of
+from gateway_sdk.errors import ConfigurationError, TokenStoreError
+
+T = TypeVar("T")
+
+MAX_RECORD: Final = 256 * 1024
+"""Bytes: a longer record was not written by this package."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenKey:
+    """What a token is for: it is never sent to another gateway.
+
+    Attributes:
+        authorization_url: The authorization endpoint that issued it.
+        client_id: The client that it was issued to.
+        gateway: The origin of the gateway that it is sent to.
+    """
+
+    authorization_url: str
+    client_id: str
+    gateway: str
+
+    @classmethod
+    def of(cls, authorization_url: str, client_id: str, base_url: str) -> "TokenKey":
+        """Return the key for a gateway's base URL; ConfigurationError names a wrong argument."""
+        parse_url("authorization_url", authorization_url)
+        if not isinstance(client_id, str) or not client_id:
+            raise ConfigurationError("must be a string, and not empty", setting="client_id")
+        return cls(authorization_url, client_id, origin_of(parse_url("base_url", base_url)))
+
+    @property
+    def digest(self) -> str:
+        """A name for files and entries: 32 hexadecimal digits."""
+        parts = json.dumps([self.authorization_url, self.client_id, self.gateway])
+        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+
+class TokenStore(Protocol):
+    """Stores one token."""
+
+    @property
+    def key(self) -> TokenKey | None:
+        """What the token is for; None if not known."""
+        ...
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none.
+
+        TokenStoreError: the store cannot be reached, is locked or not private, or has an invalid
+        record.
+        """
+        ...
+
+    async def save(self, token: Token) -> None:
+        """Replace the stored token; after a TokenStoreError the previous one is still stored."""
+        ...
+
+    async def delete(self) -> None:
+        """Delete the token, if there is one; TokenStoreError if the store cannot be reached."""
+        ...
+
+
+class UnusableRecordError(TokenStoreError):
+    """The store works, but its record is invalid, or others could have read it."""
+
+
+def _dump(token: Token, key: TokenKey) -> bytes:
+    record = {
+        "access_token": text_of(token),
+        "expires_at": token.expires_at,
+        "obtained_at": token.obtained_at,
+        "scope": sorted(token.scope),
+        **asdict(key),
+    }
+    written = json.dumps(record).encode()
+    if len(written) > MAX_RECORD:
+        raise TokenStoreError(f"the access token is longer than {MAX_RECORD} bytes")
+    return written
+
+
+def _parse(record: bytes | str | None, key: TokenKey, place: str) -> Token | None:
+    if record is None:
+        return None
+    try:
+        given: Any = json.loads(record)
+        if TokenKey(given["authorization_url"], given["client_id"], given["gateway"]) == key:
+            return Token(
+                given["access_token"],
+                expires_at=given["expires_at"],
+                obtained_at=given["obtained_at"],
+                scope=given["scope"],
+            )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise UnusableRecordError(f"{place} has no valid token for {key.gateway}: log in again")
+
+
+class MemoryStore(NotPickled):
+    """Stores a token in this process only."""
+
+    def __init__(self, key: TokenKey | None = None) -> None:
+        self.key = key
+        self._token: Token | None = None
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none."""
+        return self._token
+
+    async def save(self, token: Token) -> None:
+        """Replace the stored token."""
+        self._token = token
+
+    async def delete(self) -> None:
+        """Delete the token."""
+        self._token = None
+
+
+_HAS_MODES: Final = hasattr(os, "getuid")
+"""Windows has no modes: there the access lists of the profile's folders protect them."""
+
+# No symbolic link is followed; without O_NONBLOCK the opening of a pipe would wait.
+_READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+_WRITTEN_IN: Final = 60.0
+"""Seconds: the draft of a process that was killed is older."""
+
+_TRIES: Final = 100
+_PAUSE: Final = 0.01
+"""Seconds before each further try: other processes read and replace the file in less than all."""
+
+
+class PrivateFileStore:
+    """Stores a token in its own file, mode 0600; the default store.
+
+    The file is replaced as a whole: a concurrent reader gets the old token or the new one, and if
+    writing fails the old one stays.
+    """
+
+    def __init__(self, key: TokenKey, folder: str | Path | None = None) -> None:
+        """Set the path; nothing is read or created.
+
+        Args:
+            key: What the token is for; the file's name is made from it.
+            folder: The file's folder; by default one in the user's folder for program state. It
+                is created with mode 0700. ConfigurationError if this user has no home folder.
+        """
+        from platformdirs import user_state_path  # noqa: PLC0415 - other stores do not need it
+
+        self.key = key
+        try:
+            chosen = folder or user_state_path("gateway-sdk", appauthor=False) / "tokens"
+            self.path: Path = Path(chosen).expanduser() / f"{key.digest}.json"
+        except RuntimeError:
+            raise ConfigurationError(
+                "there is no home folder to store tokens in: set HOME, or set a folder, as in "
+                "GATEWAY_TOKEN_STORE=file:/absolute/folder"
+            ) from None
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is no file."""
+        record = await self._work("read", self._read)
+        return _parse(record, self.key, f"the file {self.path}")
+
+    async def save(self, token: Token) -> None:
+        """Replace the file."""
+        await self._work("written", partial(self._write, _dump(token, self.key)))
+
+    async def delete(self) -> None:
+        """Remove the file, if there is one."""
+        await self._work("removed", self._remove)
+
+    async def _work(self, what: str, work: Callable[[], T]) -> T:
+        try:
+            return await in_daemon_thread("gateway_sdk-file", work)
+        except OSError as error:
+            problem = f"cannot be {what}: {error.strerror}"
+            raise TokenStoreError(f"the file {self.path} {problem}") from None
+
+    def _read(self) -> bytes | None:
+        try:
+            descriptor = _patiently(lambda: os.open(self.path, _READ))
+        except FileNotFoundError:
+            return None
+        try:
+            _check_folder(self.path.parent)
+            self._check(os.fstat(descriptor))
+            # Only after the check: fdopen fails for a folder.
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(MAX_RECORD)
+        finally:
+            os.close(descriptor)
+
+    def _check(self, status: os.stat_result) -> None:
+        """Refuse a file that others could have written, or can read."""
+        if not stat.S_ISREG(status.st_mode):
+            raise TokenStoreError(f"{self.path} is not an ordinary file")
+        if not _HAS_MODES:
+            return
+        if status.st_uid != os.getuid():
+            raise TokenStoreError(f"the file {self.path} belongs to another user")
+        if status.st_mode & _OTHERS:
+            mode = stat.S_IMODE(status.st_mode)
+            raise UnusableRecordError(
+                f"the file {self.path} is accessible to other users (mode {mode:04o}): its token "
+                "may be known; log in again"
+            )
+
+    def _write(self, record: bytes) -> None:
+        folder = self.path.parent
+        prepare_folder(folder)
+        self._remove_drafts(time.time() - _WRITTEN_IN)
+        # In the same folder, because a file can be replaced only within one file system.
+        # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
+        draft = folder / f".{self.path.name}.{token_hex(8)}"
+        descriptor = os.open(draft, _DRAFT, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                if _HAS_MODES and os.fstat(descriptor).st_mode & _OTHERS:  # such as a share's
+                    raise TokenStoreError(
+                        f"in the folder {folder}, other users could read the token: its file "
+                        "system has no private files; choose another one"
+                    )
+                file.write(record)
+                file.flush()
+                os.fsync(descriptor)
+            _patiently(lambda: draft.replace(self.path))
+        finally:
+            with suppress(OSError):  # it exists only after an error
+                draft.unlink()
+
+    def _remove(self) -> None:
+        if self.path.parent.exists():
+            _check_folder(self.path.parent)
+        self._remove_drafts(math.inf)
+        _patiently(lambda: self.path.unlink(missing_ok=True))
+
+    def _remove_drafts(self, before: float) -> None:
+        """Remove drafts that were written before a time, in seconds since 1970."""
+        # A process that was killed while it wrote leaves one. Who still writes, writes another.
+        for draft in self.path.parent.glob(f".{self.path.name}.*"):
+            with suppress(FileNotFoundError):
+                if draft.lstat().st_mtime < before:
+                    _patiently(draft.unlink)
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<PrivateFileStore {self.path}>"
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create a folder if it is missing; raise TokenStoreError if others can write to it."""
+    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    if not _HAS_MODES:
+        return
+    status = folder.stat()
+    problem = "can be written by others" if status.st_mode & _OTHERS_WRITE else None
+    if status.st_uid != os.getuid():
+        problem = "belongs to another user"
+    if problem:
+        raise TokenStoreError(
+            f"the folder {folder} {problem}: choose one that only you can write, such as a new "
+            "folder in it"
+        )
+
+
+def _patiently(work: Callable[[], T]) -> T:
+    """Do what Windows refuses as long as another process has the file open."""
+    for _ in range(0 if _HAS_MODES else _TRIES - 1):
+        with suppress(PermissionError):
+            return work()
+        time.sleep(_PAUSE)
+    return work()
+
+
+_SERVICE: Final = "gateway-sdk"
+
+
+class KeyringStore:
+    """Stores a token in the keychain, the credential locker or the secret service.
+
+    Without a keyring it raises an error; it never falls back to a file.
+    """
+
+    def __init__(self, key: TokenKey) -> None:
+        """Set the key of the entry; MissingExtraError if the extra [keyring] is not installed."""
+        with needing_extra("keyring", "the keyring"):
+            import keyring  # noqa: PLC0415 - it takes as long as httpx
+        self.key = key
+        self._keyring = keyring
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none."""
+        return _parse(await self._call("get_password"), self.key, "the keyring")
+
+    async def save(self, token: Token) -> None:
+        """Replace the stored token."""
+        await self._call("set_password", _dump(token, self.key).decode())
+
+    async def delete(self) -> None:
+        """Delete the token, if there is one."""
+        if await self._call("get_password") is None:
+            return
+        try:
+            await self._call("delete_password")
+        except TokenStoreError:
+            # Another process may have deleted it first.
+            if await self._call("get_password") is not None:
+                raise
+
+    async def _call(self, name: str, *arguments: str) -> Any:
+        """Call a method of the keyring in a thread: it may wait until the user unlocks it."""
+
+        def call() -> Any:
+            method = getattr(_usable(self._keyring.get_keyring()), name)
+            return method(_SERVICE, self.key.digest, *arguments)
+
+        try:
+            return await in_daemon_thread("gateway_sdk-keyring", call)
+        except TokenStoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each backend raises its own errors
+            kind = type(error).__name__
+            raise TokenStoreError(f"the keyring cannot be used here: {kind}") from None
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<KeyringStore {_SERVICE}/{self.key.digest}>"
+
+
+def _usable(backend: Any) -> Any:
+    """Return a keyring: of a chain, the first that is neither a plain file nor switched off."""
+    problem = "the keyring here has no backend"
+    for part in getattr(backend, "backends", [backend]):
+        if "plaintext" in type(part).__name__.lower():
+            problem = "the keyring here is a plain file: use PrivateFileStore, or another backend"
+        elif type(part).__module__ == "keyring.backends.null":
+            problem = "the keyring here is switched off: it stores nothing"
+        else:
+            return part
+    raise TokenStoreError(problem)
+
+
+_TIMEOUT: Final = 5.0
+"""Seconds to connect, and for each reply: Redis usually replies in milliseconds."""
+
+# The allowed query parameters of redis-py; those that switch off the certificate check are not
+# among them.
+_OPTIONS: Final = ("db", "password")
+_TLS_OPTIONS: Final = (*_OPTIONS, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+# Older versions of redis-py do not check the server's name by default.
+_CHECKED: Final[dict[str, Any]] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+
+
+class RedisStore(NotPickled):
+    """Stores a token in Redis, until it expires.
+
+    Each operation opens its own connection: tokens are read rarely, and no connection can be
+    broken by a restart of Redis or belong to another event loop.
+    """
+
+    def __init__(self, url: str, key: TokenKey) -> None:
+        """Check the URL; nothing is sent.
+
+        Args:
+            url: rediss:// (TLS), unix://, or redis:// on this machine, else ConfigurationError;
+                with user name and password if Redis requires them. `ssl_ca_certs=` in its query
+                names a CA file.
+            key: What the token is for; the name in Redis is made from it.
+        """
+        self._place = _checked_place(url)
+        with needing_extra("redis", "Redis"):
+            from redis import asyncio as client  # noqa: PLC0415 - it takes longer than httpx
+        self.key = key
+        self._url = url
+        self._client = client
+        self._name = f"gateway-sdk:token:{key.digest}"
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none, or it has expired."""
+        return _parse(await self._send("get"), self.key, f"Redis at {self._place}")
+
+    async def save(self, token: Token) -> None:
+        """Replace the stored token; Redis deletes it when it expires."""
+        # Not `pxat`, which needs Redis 6.2. The end is a time of this machine's clock, so what is
+        # left of it is right for a Redis whose clock differs.
+        ends = token.expires_at
+        left = None if ends is None else max(1, int((ends - time.time()) * 1000))
+        await self._send("set", _dump(token, self.key), px=left)
+
+    async def delete(self) -> None:
+        """Delete the token, if there is one."""
+        await self._send("delete")
+
+    async def _send(self, command: str, *arguments: bytes, **options: Any) -> Any:
+        try:
+            async with self._client.from_url(
+                self._url,
+                socket_connect_timeout=_TIMEOUT,
+                socket_timeout=_TIMEOUT,
+                retry=None,
+                single_connection_client=True,
+                **(_CHECKED if self._url.lower().startswith("rediss:") else {}),
+            ) as redis:
+                return await getattr(redis, command)(self._name, *arguments, **options)
+        except (self._client.RedisError, OSError, ValueError) as error:
+            # Without its message, which may contain the URL with the password. redis-py raises a
+            # connection error from the actual one, such as a wrong password or certificate.
+            kind = type(error.__cause__ or error.__context__ or error).__name__
+            raise TokenStoreError(f"Redis at {self._place} cannot be used: {kind}") from None
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<RedisStore {self._place} {self._name}>"
+
+
+def _checked_place(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "localhost", parts.port or 6379
+        # urlsplit accepts a URL without the slashes too.
+        kind = parts.scheme if url.lower().startswith(f"{parts.scheme}://") else None
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigurationError("the URL of Redis is invalid") from None
+    options = _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
+    if any(name not in options for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        raise ConfigurationError(
+            f"the URL of Redis can have only {', '.join(options)} in its query"
+        )
+    if kind == "unix" and parts.path:
+        return parts.path
+    # A slash in a password ends the host: what is before it would be taken for host and port.
+    if kind in ("redis", "rediss") and not re.fullmatch(r"(/[0-9]*)?", parts.path):
+        raise ConfigurationError(
+            "the URL of Redis can have only the number of a database after its host: write a / in "
+            "a password as %2F"
+        )
+    if kind == "rediss" or (kind == "redis" and is_loopback(host)):
+        return f"{host}:{port}"
+    raise ConfigurationError(
+        "the URL of Redis must be rediss:// (TLS) or unix://, or redis:// on this machine: "
+        "otherwise the token would be sent unencrypted"
+    )
+
+
+def open_store(setting: str | None, key: TokenKey) -> TokenStore:
+    """Return the store that a setting names.
+
+    Args:
+        setting: None or "file" for the default, a private file in this user's folder; "file:"
+            with an absolute folder for another one; "keyring"; or the URL of a Redis.
+        key: What the token is for.
+
+    Raises:
+        ConfigurationError: the setting names no store, or its extra is not installed.
+    """
+    kind, _, rest = str(setting or "file").partition(":")
+    if kind == "file" and (not rest or rest.startswith("~") or Path(rest).is_absolute()):
+        return PrivateFileStore(key, rest or None)
+    if kind == "keyring" and not rest:
+        return KeyringStore(key)
+    if kind in ("redis", "rediss", "unix"):
+        return RedisStore(str(setting), key)
+    raise ConfigurationError(
+        "GATEWAY_TOKEN_STORE must be file, file: with an absolute folder, keyring, or the URL of "
+        "a Redis"
+    )
