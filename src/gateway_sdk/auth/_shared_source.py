@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 from gateway_sdk._checks import check_wait
 from gateway_sdk._lock_file import LockFile
@@ -54,11 +54,6 @@ _TIMEOUT: Final = 60.0
 
 _POLL: Final = 0.5
 """Seconds between two looks at the store while another process logs in."""
-
-
-class _Refusal(NamedTuple):
-    until: float
-    pause: float
 
 
 class SharedTokenSource(NotPickled):
@@ -108,10 +103,8 @@ class SharedTokenSource(NotPickled):
             )
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
-        functions = {"acquire": acquire or time.time, "clock": clock, "monotonic": monotonic}
-        for name, function in functions.items():
-            if not callable(function):
-                raise ConfigurationError("must be a function", setting=name)
+        if acquire is not None and not callable(acquire):
+            raise ConfigurationError("must be a function", setting="acquire")
         self._store = store
         self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
@@ -120,14 +113,13 @@ class SharedTokenSource(NotPickled):
         self._monotonic = monotonic
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
-        self._refused: dict[str, _Refusal] = {}
+        self._refused: dict[str, tuple[float, float]] = {}  # the end of the pause, and its length
         self._renewal = SingleFlight(self._renew)
-        # The last login: until when it counts, its token or its failure, and whether it replaced a
-        # token of a recent login that the gateway had refused.
+        # The last login: until when it counts, its token, and the error that is raised in place of
+        # a further login while it counts: if it failed, or if the gateway refuses its token too.
         self._counts_until = -math.inf
         self._obtained: Token | None = None
         self._failure: GatewayError | None = None
-        self._is_repeated = False
 
     @property
     def gateway(self) -> str | None:
@@ -180,11 +172,11 @@ class SharedTokenSource(NotPickled):
     def reject(self, token: AccessToken) -> None:
         """Note that the gateway refused a token; the next call of `token` returns another one."""
         text, now = text_of(token), self._monotonic()
-        refusal = self._refused.pop(text, None)
-        if refusal is None or now >= refusal.until:
-            pause = min(self._hold, 2 * refusal.pause if refusal else _FIRST_PAUSE)
-            refusal = _Refusal(now + pause, pause)
-        self._refused[text] = refusal
+        until, pause = self._refused.pop(text, (-math.inf, _FIRST_PAUSE / 2))
+        if now >= until:
+            pause = min(self._hold, 2 * pause)
+            until = now + pause
+        self._refused[text] = until, pause
         if len(self._refused) > _MAX_REFUSED:
             del self._refused[next(iter(self._refused))]
 
@@ -207,9 +199,9 @@ class SharedTokenSource(NotPickled):
         # Without `acquire`, a refused token is tried again after a pause: there is no other, and
         # the fault may have been the gateway's.
         refusal = self._refused.get(text_of(token)) if self._refused else None
-        if refusal is None or self._acquire is not None:
-            return refusal is not None
-        return self._monotonic() < refusal.until
+        if refusal is None:
+            return False
+        return self._acquire is not None or self._monotonic() < refusal[0]
 
     async def _renew(self) -> None:
         if self._is_fresh(self._cached):
@@ -236,15 +228,10 @@ class SharedTokenSource(NotPickled):
         # A login is useless if it failed, or if it is the second in a row whose token the gateway
         # refused. Without a pause after it, many callers, or a gateway that refuses all tokens,
         # would open one browser window after another.
-        recent = self._monotonic() < self._counts_until
-        if recent and self._failure is not None:
+        is_recent = self._monotonic() < self._counts_until
+        is_useless = is_recent and (self._obtained is None or self._is_refused(self._obtained))
+        if is_useless and self._failure is not None:
             raise copy.copy(self._failure)
-        refused = recent and self._obtained is not None and self._is_refused(self._obtained)
-        if refused and self._is_repeated:
-            raise TokenRejectedError(
-                "the gateway refuses the access tokens of the latest logins", status=401
-            )
-        self._failure = None
         try:
             async with _turn_to_log_in(self._store, self._find) as found:
                 token = found or await self._token_of(acquire)
@@ -256,11 +243,14 @@ class SharedTokenSource(NotPickled):
             raise  # it opened no window
         except GatewayError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
-            self._obtained, self._failure = None, copy.copy(error)
-            self._counts_until = self._monotonic() + self._hold
+            self._end_login(None, copy.copy(error))
             raise
         # Not after a cancellation: it says nothing about the next login.
-        self._obtained, self._is_repeated = token, refused
+        text = "the gateway refuses the access tokens of the latest logins"
+        self._end_login(token, TokenRejectedError(text, status=401) if is_useless else None)
+
+    def _end_login(self, token: Token | None, failure: GatewayError | None) -> None:
+        self._obtained, self._failure = token, failure
         self._counts_until = self._monotonic() + self._hold
 
     async def _token_of(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
@@ -272,11 +262,10 @@ class SharedTokenSource(NotPickled):
         return token
 
     async def _find(self) -> Token | None:
-        cached = self._cached
-        if not self._is_fresh(cached):
-            with suppress(GatewayError):  # the login's token replaces what cannot be read
-                cached = await self._load()
-        return cached.token if cached is not None and self._is_fresh(cached) else None
+        with suppress(GatewayError):  # the login's token replaces what cannot be read
+            if self._is_fresh(found := await self._load()):
+                return found.token
+        return None
 
     async def _load(self) -> CachedToken | None:
         """Read the store; TokenStoreError whatever it raises, or if it hangs."""
@@ -301,7 +290,7 @@ class SharedTokenSource(NotPickled):
     def _works(self, cached: CachedToken | None) -> bool:
         return cached is not None and cached.lasts() and not self._is_refused(cached.token)
 
-    def _is_fresh(self, cached: CachedToken | None) -> bool:
+    def _is_fresh(self, cached: CachedToken | None) -> TypeGuard[CachedToken]:
         return cached is not None and cached.is_fresh() and not self._is_refused(cached.token)
 
     @safe_repr
@@ -335,18 +324,17 @@ async def _turn_to_log_in(
     if not isinstance(store, PrivateFileStore):
         yield None
         return
-    lock, found = LockFile(store.path.with_suffix(".lock")), None
+    lock = LockFile(store.path.with_suffix(".lock"))
     try:
         async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
             await in_daemon_thread("gateway_sdk-file", partial(prepare_folder, store.path.parent))
             # Not in a thread, where a cancelled task would leave the lock behind.
-            while found is None and not lock.acquire():
+            while not lock.acquire() and await find() is None:  # noqa: ASYNC110 - they tell nobody
                 await asyncio.sleep(_POLL)
-                found = await find()
     except (OSError, TokenStoreError) as error:  # TimeoutError is an OSError
         kind = type(error).__name__
         _logger.info("other processes may ask for a login at the same time: %s", kind)
     try:
-        yield found or await find()  # another process may have logged in before the lock was free
+        yield await find()  # another process may have logged in before the lock was free
     finally:
         lock.release()
