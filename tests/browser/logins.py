@@ -83,8 +83,18 @@ class Witness:
         self.starts: list[int] = []  # the status of each request to a start address
         self.requests: list[tuple[str, str, int]] = []  # method, target and status of the others
         self.refused = 0  # answers that were turned away, by the login of the last request
-        self._watch(monkeypatch, "reply_to_head")
-        self._watch(monkeypatch, "reply_to_body")
+        reply_to = CallbackHandler.reply
+
+        def reply(handler: CallbackHandler[Any], request: CallbackRequest) -> httpx.Response:
+            reply = reply_to(handler, request)
+            self.refused = handler.refused
+            if request.target in handler._starts:
+                self.starts.append(reply.status_code)
+            else:
+                self.requests.append((request.method, request.target, reply.status_code))
+            return reply
+
+        monkeypatch.setattr(CallbackHandler, "reply", reply)
 
     def at(self, path: str) -> list[tuple[str, int]]:
         """Return method and status of the requests to a path; Chromium may also ask for an icon."""
@@ -93,22 +103,6 @@ class Witness:
             for method, target, status in self.requests
             if target.partition("?")[0] == path
         ]
-
-    def _watch(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        reply_to: Callable[..., httpx.Response | None] = getattr(CallbackHandler, name)
-
-        def replying(
-            handler: CallbackHandler[Any], request: CallbackRequest, *body: bytes
-        ) -> httpx.Response | None:
-            reply = reply_to(handler, request, *body)
-            self.refused = handler.refused
-            if reply and request.target in handler._starts:
-                self.starts.append(reply.status_code)
-            elif reply:
-                self.requests.append((request.method, request.target, reply.status_code))
-            return reply
-
-        monkeypatch.setattr(CallbackHandler, name, replying)
 
 
 ICON = '<!doctype html><link rel="icon" href="data:,">'

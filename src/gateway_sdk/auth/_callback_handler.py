@@ -45,6 +45,7 @@ class CallbackRequest:
     method: str
     target: str
     headers: httpx.Headers
+    body: bytes = b""
 
 
 def reply_with(status: int, headers: Mapping[str, str] = _NO_MORE, **body: Any) -> httpx.Response:
@@ -125,8 +126,7 @@ class CallbackHandler(Generic[T]):
         self._starts = {start.path: start for start in starts}
         self._finish = finish
 
-    def reply_to_head(self, request: CallbackRequest) -> httpx.Response | None:
-        """Return the reply to a request; None if it depends on the body, which is not read yet."""
+    def reply(self, request: CallbackRequest) -> httpx.Response:
         if request.headers.get("host") != self._authority:
             # Another name for this address: DNS rebinding.
             return reply_with(421, text="This address must be called by its own name.\n")
@@ -136,18 +136,8 @@ class CallbackHandler(Generic[T]):
         if request.method == "GET":
             return _refuse_embedded(request) or self._redirect(path) or page()
         if request.method == "POST" and path == self._path:
-            return self._check_post(request)
+            return self._refuse_foreign(request) or self._take_response(request)
         return reply_with(405, {"Allow": "GET, POST"}, text="Only GET and POST.\n")
-
-    def reply_to_body(self, request: CallbackRequest, body: bytes) -> httpx.Response:
-        """Take the response in the body of a request whose head was not refused."""
-        try:
-            posted = _Posted.model_validate_json(body)
-        except ValidationError:
-            return reply_with(400, text="Only an object with fragment and query.\n")
-        if self.result.done():
-            return reply_with(409, json=_shown(*_TOO_LATE))
-        return self._finish_login(posted, self._starts_of(request)[0].delete_cookie())
 
     def _redirect(self, path: str) -> httpx.Response | None:
         """Redirect from a start address to the authorization URL; None for another address."""
@@ -162,34 +152,35 @@ class CallbackHandler(Generic[T]):
         self.result.set_exception(LoginError(_OPENED_TWICE))
         return reply_with(409, text=f"{_capitalized(_OPENED_TWICE)}. Start the login again.\n")
 
-    def _check_post(self, request: CallbackRequest) -> httpx.Response | None:
-        """Refuse requests that are not from the receiver's page in the login's browser."""
+    def _refuse_foreign(self, request: CallbackRequest) -> httpx.Response | None:
+        """Refuse what is not from the receiver's own page."""
         get = request.headers.get
         is_own_origin = get("origin") == f"http://{self._authority}"
         if not is_own_origin or get("sec-fetch-site") not in (None, "same-origin"):
             return reply_with(403, text="Only this address's own page may do that.\n")
         if get("content-type") != "application/json":
             return reply_with(415, text="Only application/json.\n")
-        if self.result.done():
-            return reply_with(409, json=_shown(*_TOO_LATE))
-        if not self._starts_of(request):
-            self.lacked_cookie = True
-            return reply_with(403, json=_shown(*_ANOTHER_BROWSER))
         return None
 
-    def _starts_of(self, request: CallbackRequest) -> list[StartAddress]:
-        """Return the start addresses that the request's browser opened."""
+    def _take_response(self, request: CallbackRequest) -> httpx.Response:
+        """Take it from a browser that opened a start address."""
+        if self.result.done():
+            return reply_with(409, json=_shown(*_TOO_LATE))
         cookies = request.headers.get("cookie", "")
-        return [start for start in self._starts.values() if start.is_bound_to(cookies)]
-
-    def _finish_login(self, posted: _Posted, delete_cookie: Mapping[str, str]) -> httpx.Response:
+        opened = [start for start in self._starts.values() if start.is_bound_to(cookies)]
+        if not opened:
+            self.lacked_cookie = True
+            return reply_with(403, json=_shown(*_ANOTHER_BROWSER))
+        try:
+            posted = _Posted.model_validate_json(request.body)
+        except ValidationError:
+            return reply_with(400, text="Only an object with fragment and query.\n")
         try:
             result = self._finish(posted.fragment, posted.query)
         except StateMismatchError as error:
             self.refused += 1
-            return reply_with(
-                400, json=_shown("This response belongs to another login", f"{error}.")
-            )
+            shown = _shown("This response belongs to another login", f"{error}.")
+            return reply_with(400, json=shown)
         except Exception as error:  # noqa: BLE001 - who waits for the result raises it
             self.result.set_exception(error)
             why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
@@ -198,7 +189,7 @@ class CallbackHandler(Generic[T]):
             self.result.set_result(result)
             shown = _shown("You are logged in", f"{_DONE} {_CLOSE}", good=True)
         self.has_response = True
-        return reply_with(200, delete_cookie, json=shown)
+        return reply_with(200, opened[0].delete_cookie(), json=shown)
 
 
 _DONE: Final = "The program that started this login has received its response."

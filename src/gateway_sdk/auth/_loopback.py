@@ -156,21 +156,18 @@ then read the reply."""
 _PIECE: Final = 16 * 1024
 
 
-async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
+async def _read_request(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
     head = await _next(http, reader)
     if not isinstance(head, h11.Request):
         raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
-    headers = httpx.Headers(list(head.headers), encoding="latin-1")
-    return CallbackRequest(head.method.decode("ascii"), head.target.decode("latin-1"), headers)
-
-
-async def _read_body(http: h11.Connection, reader: asyncio.StreamReader) -> bytes:
     body = bytearray()
     while isinstance(event := await _next(http, reader), h11.Data):
         body += event.data
         if len(body) > _MAX_BODY:
             raise h11.RemoteProtocolError("too long", error_status_hint=413)
-    return bytes(body)
+    method, target = head.method.decode("ascii"), head.target.decode("latin-1")
+    headers = httpx.Headers(list(head.headers), encoding="latin-1")
+    return CallbackRequest(method, target, headers, bytes(body))
 
 
 async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> object:
@@ -245,13 +242,10 @@ class CallbackServer:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
         is_refused, with_body = _is_refused(writer), True
         try:
-            request = await _read_head(http, reader)
+            request = await _read_request(http, reader)
             with_body = request.method != "HEAD"
             refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
-            reply = refusal or self._handler.reply_to_head(request)
-            if reply is None:
-                body = await _read_body(http, reader)
-                reply = self._handler.reply_to_body(request, body)
+            reply = refusal or self._handler.reply(request)
         except h11.RemoteProtocolError as error:
             reply = reply_with(error.error_status_hint, text="This request cannot be read.\n")
         except EOFError:  # browsers open connections in advance and close them unused
