@@ -16,7 +16,7 @@ from gateway_sdk.errors import ConfigurationError
 from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW, state_of, told
 from tests.support.secrecy import CANARY
 
-TWICE = "has a parameter that is present twice"
+TWICE = "has a parameter twice, or one that each login sets: client_id, "
 
 # What every URL must be is tested with base_url: here are a few rows.
 BAD_URLS: list[tuple[Any, str]] = [
@@ -29,26 +29,22 @@ BAD_URLS: list[tuple[Any, str]] = [
 BAD_AUTHORIZATION_URLS: list[tuple[Any, str]] = [
     *BAD_URLS,
     ("http://as.test/authorize", "is plain http to as.test"),
-    ("https://as.test/?response_type=token", "must not set response_type"),
-    ("https://as.test/?a=1&%73tate=x", "must not set state"),
+    ("https://as.test/?response_type=token", TWICE),
+    ("https://as.test/?a=1&%73tate=x", TWICE),
     ("https://as.test/?a=1&%61=1", TWICE),
 ]
 BAD_REDIRECT_URIS: list[tuple[Any, str]] = [
     *BAD_URLS,
     ("http://127.0.0.1:0/callback", "is not a URL: its host or its port"),
-    ("http://127.0.0.1:1/?state=own", "must not set state"),
-    ("http://127.0.0.1:1/?error_uri=&error_description=", "must not set error_description, e"),
 ]
 BAD_IDS: list[Any] = ["", None, 7, b"id", ["id"], "cli\xe4nt", "client\n", "\t", "a\x7f", "\ud800"]
 BAD_EXTRAS: list[Any] = [
     *(None, [], [("a", "b")], "a=b", {"a": 7}, {"a": None}, {7: "a"}),
-    *({"a": "\ud800"}, {"\udcff": "a"}),
 ]
 BAD_SETTINGS: list[tuple[str, Any, str]] = [
     *(("authorization_url", url, problem) for url, problem in BAD_AUTHORIZATION_URLS),
     *(("client_id", name, "must be a string of printable") for name in BAD_IDS),
     *(("extra", wrong, "must be a mapping of strings to strings") for wrong in BAD_EXTRAS),
-    *(("extra", {"state": "x", name: "x"}, "must not set ") for name in ("response_type", "scope")),
     *(("issuer", issuer, "must be") for issuer in (7, b"https://as.test", True)),
     *(("scope", scope, "") for scope in (None, ["a b"], 'say"so')),
 ]
@@ -62,9 +58,10 @@ def test_an_invalid_setting_is_named(setting: str, value: Any, problem: str) -> 
     assert CANARY not in told(caught.value)
 
 
-def test_an_extra_that_the_url_has_already_is_refused() -> None:
+@pytest.mark.parametrize("name", ["own", "state", "scope", "response_type"])
+def test_an_extra_that_is_sent_already_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^authorization_url {TWICE}"):
-        ImplicitFlow(f"{AUTHORIZE}?own=1", "client-1", extra={"own": "2"})
+        ImplicitFlow(f"{AUTHORIZE}?own=1", "client-1", extra={name: "2"})
 
 
 @pytest.mark.parametrize(("redirect_uri", "problem"), BAD_REDIRECT_URIS)

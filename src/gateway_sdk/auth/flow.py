@@ -26,15 +26,7 @@ from gateway_sdk.errors import (
 
 _logger = logging.getLogger("gateway_sdk.auth")
 
-_REQUEST_PARAMETERS: Final = frozenset(
-    {"response_type", "client_id", "redirect_uri", "scope", "state"}
-)
-# What a response may have (RFC 6749, 4.2.2; RFC 9207), and never twice: the query of a redirect URI
-# comes back with the response.
-_ERROR_PARAMETERS: Final = {"error", "error_description", "error_uri"}
-_RESPONSE_PARAMETERS: Final = _ERROR_PARAMETERS | (
-    {"access_token", "expires_in", "iss", "scope", "state", "token_type"}
-)
+_OF_EACH_LOGIN: Final = ("client_id", "redirect_uri", "response_type", "scope", "state")
 
 # RFC 6749, appendix A.1: VSCHAR.
 _CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
@@ -52,21 +44,19 @@ _MAX_ERROR_TEXT: Final = 300
 _NOT_PRINTABLE: Final = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 
 # RFC 6749, 4.2.2.1, and the errors that OpenID Connect, 3.1.2.6, adds.
-_REASONS: Final = MappingProxyType(
-    {
-        "access_denied": "the login was refused",
-        "account_selection_required": "the user must choose an account first",
-        "consent_required": "the user must consent first",
-        "interaction_required": "the user must answer a question first",
-        "invalid_request": "the authorization server does not accept the request",
-        "invalid_scope": "the authorization server does not know the scope",
-        "login_required": "the user must log in first",
-        "server_error": "the authorization server failed",
-        "temporarily_unavailable": "the authorization server is too busy: try again later",
-        "unauthorized_client": "this client may not use the implicit flow",
-        "unsupported_response_type": "the authorization server does not offer the implicit flow",
-    }
-)
+_REASONS: Final = {
+    "access_denied": "the login was refused",
+    "account_selection_required": "the user must choose an account first",
+    "consent_required": "the user must consent first",
+    "interaction_required": "the user must answer a question first",
+    "invalid_request": "the authorization server does not accept the request",
+    "invalid_scope": "the authorization server does not know the scope",
+    "login_required": "the user must log in first",
+    "server_error": "the authorization server failed",
+    "temporarily_unavailable": "the authorization server is too busy: try again later",
+    "unauthorized_client": "this client may not use the implicit flow",
+    "unsupported_response_type": "the authorization server does not offer the implicit flow",
+}
 
 # Seconds, short enough for every date; int() would accept digits of other alphabets too. Some
 # servers write a fraction, a plus or quotation marks. A fraction is left out: the token ends early.
@@ -132,14 +122,19 @@ class ImplicitFlow:
         Raises:
             ConfigurationError: an argument is missing or invalid; the message names it.
         """
-        _check_authorization_url(authorization_url)
+        url = parse_without_fragment("authorization_url", authorization_url)
+        if url.scheme == "http" and not is_loopback(url.host):
+            raise ConfigurationError(
+                f"is plain http to {url.host}: the token would be sent unencrypted",
+                setting="authorization_url",
+            )
         if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
             raise ConfigurationError(
                 "must be a string of printable ASCII characters", setting="client_id"
             )
         if issuer is not None and not isinstance(issuer, str):
             raise ConfigurationError("must be a string", setting="issuer")
-        _check_extra(authorization_url, extra)
+        _check_parameters(url, extra)
         self.authorization_url = authorization_url
         self.client_id = client_id
         self._scope = scope_names(scope)
@@ -154,18 +149,13 @@ class ImplicitFlow:
                 address may have any port (RFC 8252, 7.3).
 
         Raises:
-            ConfigurationError: it is no absolute http(s) URL without a fragment, or sets a
-                parameter of the response.
+            ConfigurationError: it is no absolute http(s) URL without a fragment.
         """
         # Imported here: only logins need it, and it takes half as long as all other imports.
         from authlib.common.urls import add_params_to_uri  # noqa: PLC0415
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # noqa: PLC0415
 
-        url = parse_without_fragment("redirect_uri", redirect_uri)
-        if taken := sorted(_RESPONSE_PARAMETERS & set(url.params)):
-            raise ConfigurationError(
-                f"must not set {', '.join(taken)}: the response does", setting="redirect_uri"
-            )
+        parse_without_fragment("redirect_uri", redirect_uri)
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, requires 128
         url = prepare_grant_uri(
             add_params_to_uri(self.authorization_url, self._extra),
@@ -253,36 +243,18 @@ def parse_without_fragment(setting: str, url: str, *, any_port: bool = False) ->
     return parsed
 
 
-def _check_authorization_url(authorization_url: str) -> None:
-    url = parse_without_fragment("authorization_url", authorization_url)
-    if url.scheme == "http" and not is_loopback(url.host):
-        raise ConfigurationError(
-            f"is plain http to {url.host}: the token would be sent unencrypted",
-            setting="authorization_url",
-        )
-
-
-def _check_extra(authorization_url: str, extra: Mapping[str, str]) -> None:
+def _check_parameters(url: httpx.URL, extra: Mapping[str, str]) -> None:
     """Check that no parameter is sent twice (RFC 6749, 3.1)."""
-    # A lone surrogate cannot be encoded.
     if not isinstance(extra, Mapping) or not all(
-        isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
-        for pair in extra.items()
-        for text in pair
+        isinstance(text, str) for pair in extra.items() for text in pair
     ):
         raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
-    own = [name for name, _ in httpx.URL(authorization_url).params.multi_items()]
-    names = [*own, *extra]
+    names = [*_OF_EACH_LOGIN, *(name for name, _ in url.params.multi_items()), *extra]
     if len(set(names)) < len(names):
         raise ConfigurationError(
-            "has a parameter that is present twice",
+            f"has a parameter twice, or one that each login sets: {', '.join(_OF_EACH_LOGIN)}",
             setting="authorization_url",
-            hint=", with extra",
-        )
-    if taken := sorted(_REQUEST_PARAMETERS & set(names)):
-        raise ConfigurationError(
-            f"must not set {', '.join(taken)}: each login sets it",
-            setting="authorization_url" if _REQUEST_PARAMETERS & set(own) else "extra",
+            hint="; those of extra count too",
         )
 
 
