@@ -78,19 +78,13 @@ async def reading(paste: PasteFromTerminal) -> asyncio.Task[str]:
     [
         (f"{ADDRESS}\r", ADDRESS),
         (f"{LONG}\n", LONG),
-        ("abd\x7fc\r", "abc"),
-        ("\x7f\x7fabc\r", "abc"),
-        ("wrong\x15\x15abc\r", "abc"),
         ("abc\x04", "abc"),
         ("ä€\r", "ä€"),
         ("\x04", None),
-        ("abc\x7f\x7f\x7f\x04", None),
     ],
 )
-async def test_keys_edit_a_line_that_is_not_shown(
-    screen: Screen, keys: str, line: str | None
-) -> None:
-    """Backspace, Ctrl-U and Ctrl-D act as in line mode: on an empty line, Ctrl-D is the end."""
+async def test_a_line_is_not_shown(screen: Screen, keys: str, line: str | None) -> None:
+    """Ctrl-D acts as in line mode: on an empty line, it is the end."""
     task = await reading(PasteFromTerminal())
     await screen.type(keys)
     if line is None:
@@ -215,7 +209,7 @@ async def test_without_an_input_it_ends(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 async def test_the_console_of_windows_is_read_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is shown; keys without a character, such as arrows, are skipped; it can be left."""
-    keys = list("wrong\x15\xe0Kab\0;d\bc\rrest")
+    keys = list("\xe0Kab\0;c\rrest")
     console = SimpleNamespace(kbhit=lambda: keys, getwch=lambda: keys.pop(0))
     monkeypatch.setattr(_login, "_TERMIOS", False)
     monkeypatch.setitem(sys.modules, "msvcrt", console)

@@ -165,11 +165,7 @@ _LONGEST: Final = 128 * 1024
 """Bytes: twice the longest response that is read, so that one cut here is refused there."""
 
 _ENTER: Final = frozenset(b"\r\n")
-_ERASE: Final = frozenset(b"\b\x7f")
-_ERASE_ALL: Final = 0x15
-_END: Final = 0x04
-# Ctrl-D ends a line; on an empty line it ends the input.
-_ENDS: Final = _ENTER | {_END}
+_END: Final = 0x04  # Ctrl-D: it ends a line, and the input on an empty line
 _SPECIAL: Final = frozenset("\0\xe0")
 """What the console of Windows gives before a key without a character, such as an arrow."""
 _BETWEEN_LOOKS: Final = 0.05
@@ -196,10 +192,12 @@ class PasteFromTerminal:
         descriptor = _standard_input()
         line = bytearray()
         with _without_echo(descriptor):
-            while (byte := await self._next(descriptor)) not in _ENDS or not line:
-                # Empty lines are skipped: pasting adds some, and so does "\r\n".
-                if byte not in _ENTER:
-                    _edit(line, byte)
+            # Empty lines are skipped: pasting adds some, and so does "\r\n".
+            while (byte := await self._next(descriptor)) not in {*_ENTER, _END} or not line:
+                if byte == _END:
+                    raise EOFError
+                if byte not in _ENTER and len(line) < _LONGEST:
+                    line.append(byte)
         return line.decode("utf-8", "replace")
 
     async def _next(self, descriptor: int) -> int:
@@ -217,18 +215,6 @@ def _standard_input() -> int:
         raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
     except ValueError:  # closed
         raise EOFError from None
-
-
-def _edit(line: bytearray, byte: int) -> None:
-    """Apply a key as a terminal's line mode does."""
-    if byte in _ERASE:
-        del line[-1:]
-    elif byte == _ERASE_ALL:
-        line.clear()
-    elif byte == _END:
-        raise EOFError
-    elif len(line) < _LONGEST:
-        line.append(byte)
 
 
 async def _read(descriptor: int) -> bytes:
