@@ -83,15 +83,15 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-# linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+# linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h: a request for one socket, and the reply.
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
 _TCP_LISTEN: Final = 10
 _ALL_STATES: Final = 0xFFFFFFFF
-_NO_COOKIE: Final = 2 * struct.pack("=I", 0xFFFFFFFF)
 _HEAD: Final = struct.Struct("=IHHII BBBxI")  # of the message, and of the request
 _SOCKET_ID: Final = struct.Struct("!HH16s16s4x8s")
+_NO_COOKIE: Final = b"\xff" * 8
 _REPLY: Final = struct.Struct("=4xH10x xB 50x 12xII")
 
 _ROOT: Final = 0
@@ -110,34 +110,23 @@ def is_other_user(peer: Any, own: Any) -> bool:
 
 def _user_of(peer: Any, own: Any) -> int | None:
     """Return the id of the user who opened the socket at *peer*; None if it is unknown."""
-    netlink = getattr(socket, "AF_NETLINK", None)
+    netlink, family = getattr(socket, "AF_NETLINK", None), _family(peer[0])
     if netlink is None:
         return None
-    try:
-        with socket.socket(netlink, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
-            kernel.settimeout(0)  # the kernel has replied before `send` returns
-            kernel.send(_netlink_request(peer, own))
-            reply = kernel.recv(4096)
-    except OSError:
-        return None
-    return _read_owner(reply)
-
-
-def _netlink_request(peer: Any, own: Any) -> bytes:
-    family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
-    hosts = [socket.inet_pton(family, host) for host in (peer[0], own[0])]
     length = _HEAD.size + _SOCKET_ID.size
     kind = (_SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0)
     head = _HEAD.pack(length, *kind, family, socket.IPPROTO_TCP, 0, _ALL_STATES)
-    return head + _SOCKET_ID.pack(peer[1], own[1], *hosts, _NO_COOKIE)
-
-
-def _read_owner(reply: bytes) -> int | None:
-    if len(reply) < _REPLY.size:
-        return None  # an error: there is no such socket here
-    kind, state, user, inode = _REPLY.unpack_from(reply)
-    # Without a connection to it, the kernel returns a listener at that port.
-    if kind != _SOCK_DIAG_BY_FAMILY or state == _TCP_LISTEN:
+    hosts = [socket.inet_pton(family, host) for host in (peer[0], own[0])]
+    try:
+        with socket.socket(netlink, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+            kernel.settimeout(0)  # the kernel has replied before `send` returns
+            kernel.send(head + _SOCKET_ID.pack(peer[1], own[1], *hosts, _NO_COOKIE))
+            reply, state, user, inode = _REPLY.unpack_from(kernel.recv(4096))
+    except (OSError, struct.error):
+        return None
+    # The reply is an error if there is no such socket here. Without a connection to it, the kernel
+    # returns a listener at that port.
+    if reply != _SOCK_DIAG_BY_FAMILY or state == _TCP_LISTEN:
         return None
     # A socket that its program has closed has no inode, and its user may be given as 0.
     return int(user) if inode else _UNKNOWABLE
