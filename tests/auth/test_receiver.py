@@ -14,10 +14,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, _loopback, _receiver, login
+from gateway_sdk.auth import LoopbackReceiver, _loopback, login
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
@@ -78,8 +77,7 @@ async def test_it_listens_on_this_machine_only() -> None:
     ("redirect_uri", "path"),
     [
         ("http://127.0.0.1:0", "/"),
-        ("http://127.0.0.1:0/a/b%20c", "/a/b%20c"),
-        ("http://127.0.0.1:0/a//b/..c/.d/f=(g),'$&+!*@:~_/", "/a//b/..c/.d/f=(g),'$&+!*@:~_/"),
+        ("http://127.0.0.1:0/a/b..c/-_~/", "/a/b..c/-_~/"),
         ("http://127.0.0.1:0/login?tenant=acme", "/login"),
         pytest.param("http://[::1]:0/callback", "/callback", marks=WITH_IPV6),
         ("HTTP://LOCALHOST:0/callback", "/callback"),
@@ -94,12 +92,6 @@ async def test_any_address_of_this_machine_is_accepted(redirect_uri: str, path: 
             assert (await there.send(visit(target=target))).status == status
         assert (await there.send(post(answer(RIGHT), target=path))).status == 200
         assert await there.task == RIGHT
-
-
-def test_an_address_is_named_as_browsers_write_it() -> None:
-    """A browser shortens an IPv6 address before a request, and keeps all other hosts."""
-    assert _receiver.authority_of(httpx.URL("http://[0:0:0:0:0:0:0:1]:8765/")) == "[::1]:8765"
-    assert _receiver.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
 
 
 async def test_bind_may_be_every_address() -> None:
@@ -185,13 +177,13 @@ async def test_an_address_that_cannot_be_had_is_an_error() -> None:
         ("http://127.0.0.1.evil.test/callback", "can only be pasted"),
         ("http://127.0.0.1:0/callback#", "fragment"),
         ("http://CANARY:CANARY@127.0.0.1:0/callback", "user name or password"),
-        ("http://127.0.0.1:0//x/cb", "a path that browsers change"),
-        ("http://127.0.0.1:0/a/../b", "a path that browsers change"),
-        ("http://127.0.0.1:0/a/%2E%2e/b", "a path that browsers change"),
-        ("http://127.0.0.1:0/a\\b", "a path that browsers change"),
-        ("http://127.0.0.1:0/%4", "a path that browsers change"),
-        ("http://127.0.0.1:0/a;b", "a path that browsers change"),
-        ("http://127.0.0.1:0/é", "a path that browsers change"),
+        ("http://127.0.0.1:0//x/cb", "a path that browsers may change"),
+        ("http://127.0.0.1:0/a/../b", "a path that browsers may change"),
+        ("http://127.0.0.1:0/a/%2E%2e/b", "a path that browsers may change"),
+        ("http://127.0.0.1:0/a\\b", "a path that browsers may change"),
+        ("http://127.0.0.1:0/a%4", "a path that browsers may change"),
+        ("http://127.0.0.1:0/a;b", "a path that browsers may change"),
+        ("http://127.0.0.1:0/é", "a path that browsers may change"),
         (None, "must be a str"),
     ],
 )

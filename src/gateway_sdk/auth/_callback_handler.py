@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 import httpx
@@ -25,17 +24,14 @@ from gateway_sdk.errors import LoginError, StateMismatchError
 
 T = TypeVar("T")
 
-_COMMON_HEADERS: Final = MappingProxyType(
-    {
-        "Cache-Control": "no-store",
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
-    }
-)
-_NO_MORE: Final[Mapping[str, str]] = MappingProxyType({})
+_COMMON_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,8 +44,10 @@ class CallbackRequest:
     body: bytes = b""
 
 
-def reply_with(status: int, headers: Mapping[str, str] = _NO_MORE, **body: Any) -> httpx.Response:
-    return httpx.Response(status, headers={**_COMMON_HEADERS, **headers}, **body)
+def reply_with(
+    status: int, headers: Mapping[str, str] | None = None, **body: Any
+) -> httpx.Response:
+    return httpx.Response(status, headers={**_COMMON_HEADERS, **(headers or {})}, **body)
 
 
 _MAX_AGE: Final = 24 * 60 * 60

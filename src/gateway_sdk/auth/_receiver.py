@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cache
-from ipaddress import ip_address
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -33,13 +32,9 @@ DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
-# RFC 3986, 3.3, without a semicolon, which ends the path of a cookie, and without what the URL
-# Standard rewrites: dot segments, encoded or not, and an empty first segment, which the page's
-# request would take for a host.
-_KEPT_PATH: Final = re.compile(
-    r"(?!//)(?:/(?!(?:\.|%2e){1,2}(?:/|$))(?:[\w.~!$&'()*+,=:@-]|%[0-9a-f]{2})*)*",
-    re.ASCII | re.IGNORECASE,
-)
+# What no browser rewrites, such as dots; what ends no cookie's path; and no // at the start, which
+# the page's request would take for a host.
+_PLAIN_PATH: Final = re.compile(r"(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
 
 KEPT_SECONDS: Final = DEFAULT_LOGIN_TIMEOUT
 MOST_KEPT: Final = 8
@@ -115,7 +110,7 @@ class LoopbackReceiver:
         self._must_be_open()
         start = StartAddress(authorization_url, self._path)
         self._starts.append(start)
-        return f"http://{authority_of(self._url)}{start.path}"
+        return f"http://{self._authority}{start.path}"
 
     async def receive(
         self,
@@ -139,7 +134,7 @@ class LoopbackReceiver:
         self._must_be_open()
         if not self._starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
-        handler = CallbackHandler(authority_of(self._url), self._path, self._starts, finish)
+        handler = CallbackHandler(self._authority, self._path, self._starts, finish)
         sockets, self._sockets = self._sockets, []
         loop = asyncio.get_running_loop()
         kept = copy_all(sockets)
@@ -160,6 +155,10 @@ class LoopbackReceiver:
         return handler.result.result()
 
     @property
+    def _authority(self) -> str:
+        return self._url.netloc.decode("ascii")
+
+    @property
     def _place(self) -> object:
         return self._url.host, self._url.port, self._bind
 
@@ -173,18 +172,16 @@ def timed_out(
 ) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
     refused = handler.refused if handler else 0
+    why = (
+        "no response came. If the authorization server showed an error, the redirect URI "
+        f"{redirect_uri} may not be registered there for this client"
+    )
     if refused:
-        responses = "a response" if refused == 1 else f"{refused} responses"
-        why = f"{responses} of other logins came"
+        why = f"responses of other logins came ({refused})"
     elif handler and handler.lacked_cookie:
         why = (
             "a response came without the login's cookie, from a browser that blocks cookies or "
             "that did not open the login's address"
-        )
-    else:
-        why = (
-            "no response came. If the authorization server showed an error, the redirect URI "
-            f"{redirect_uri} may not be registered there for this client"
         )
     return LoginTimeoutError(
         f"the login was not finished within {seconds:g} s: {why}", refused=refused
@@ -194,20 +191,12 @@ def timed_out(
 def can_listen(redirect_uri: str) -> bool:
     url = parse_without_fragment("redirect_uri", redirect_uri, any_port=True)
     is_here = url.scheme == "http" and is_loopback(url.host)
-    if is_here and not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
+    if is_here and not _PLAIN_PATH.fullmatch(urlsplit(redirect_uri).path):
         raise ConfigurationError(
-            "has a path that browsers change: it may consist of ASCII characters as in "
-            "/login/callback, without // at its start and without ; /./ and /../",
+            "has a path that browsers may change: it must be as plain as /login/callback",
             setting="redirect_uri",
         )
     return is_here
-
-
-def authority_of(url: httpx.URL) -> str:
-    """Return host and port as browsers write them: they shorten IPv6 addresses."""
-    if ":" in url.host:
-        url = url.copy_with(host=ip_address(url.host).compressed)
-    return url.netloc.decode("ascii")
 
 
 # The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
