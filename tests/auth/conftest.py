@@ -9,7 +9,7 @@ import pytest
 from gateway_sdk.auth import PrivateFileStore, _receiver
 from tests.auth.visits import join_threads, no_records, open_files, release_ports
 from tests.support.failing_steps import others_than
-from tests.support.logins import KEY, Clock
+from tests.support.logins import KEY, Clock, set_time
 from tests.support.redis_server import RedisServer, running
 from tests.support.secrecy import CANARY, logged
 
@@ -45,8 +45,8 @@ def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return set_time(monkeypatch, Clock())
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ async def test_a_login_without_a_usable_token_is_a_login_error(
     clock: Clock, answer: Any, told: str
 ) -> None:
     acquire = answer if callable(answer) else Person(answer)
-    error = await refusal(SharedTokenSource(store := Store(), acquire, clock=clock))
+    error = await refusal(SharedTokenSource(store := Store(), acquire))
     assert (type(error), str(error), store.saves) == (LoginError, told, 0)
     assert CANARY not in texts_of(error)
 
@@ -120,7 +120,7 @@ async def test_it_is_asked_again_after_a_while(
     """
     store = Store(make_token("kept") if answers is None else None)
     acquire = None if answers is None else Person(*answers)
-    source = SharedTokenSource(store, acquire, hold=hold, monotonic=clock)
+    source = SharedTokenSource(store, acquire, hold=hold)
     last: Any = None
     for number, step in enumerate(steps.split()):
         if step[0] == "+":
@@ -149,7 +149,7 @@ async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
         raise LoginError("no")
 
     gone: list[weakref.ref[Held]] = []
-    source = SharedTokenSource(Store(), acquire, monotonic=clock)
+    source = SharedTokenSource(Store(), acquire)
     for _ in range(2):
         await refusal(source)
     gc.collect()
@@ -160,7 +160,7 @@ async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
 async def test_a_failure_without_callers_is_raised_to_the_next_ones(clock: Clock) -> None:
     """The hold begins when it failed; during it, a token of another process is used."""
     mistake = LoginError("nobody came")
-    source = SharedTokenSource(store := Store(), person := Person(mistake), monotonic=clock)
+    source = SharedTokenSource(store := Store(), person := Person(mistake))
     await leave(await begin(source, person))
     clock.now += 60
     person.may_finish.set()
@@ -178,12 +178,12 @@ async def test_a_login_that_is_ended_says_nothing_about_the_next(
     clock: Clock, was_refused: bool
 ) -> None:
     """It brings back no old failure, and does not count as useless."""
-    source = SharedTokenSource(Store(), person := Person(), monotonic=clock)
+    source = SharedTokenSource(Store(), person := Person())
     if was_refused:
         caller = await begin(source, person, await source.token())
     else:
         person = Person(LoginError("no"))
-        source = SharedTokenSource(Store(), person, monotonic=clock)
+        source = SharedTokenSource(Store(), person)
         await refusal(source)
         clock.now += 31
         caller = await begin(source, person)

@@ -20,7 +20,7 @@ from gateway_sdk.auth._shared_source import _MAX_REFUSED
 from gateway_sdk.auth.token import CachedToken, text_of
 from tests.support import virtual_time
 from tests.support.failing_steps import turns
-from tests.support.logins import KEY, Clock, Person, Store, at_once, begin, make_token
+from tests.support.logins import KEY, Clock, Person, Store, at_once, begin, make_token, set_time
 from tests.support.secrecy import CANARY, logged, texts_of
 
 
@@ -55,7 +55,7 @@ async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
     """It is renewed within the leeway, at most a tenth of its lifetime, and used until then."""
     first = make_token("first", expires_at=clock.now + life, life=life)
     second = make_token("second", expires_at=clock.now + 2 * life, life=life)
-    source = SharedTokenSource(Store(), Person(first, second), leeway=leeway, clock=clock)
+    source = SharedTokenSource(Store(), Person(first, second), leeway=leeway)
     assert await source.token() is first
     clock.now += life - seconds_left - 0.01
     assert await source.token() is first
@@ -68,16 +68,15 @@ async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
 
 @pytest.mark.parametrize("stored", [False, True])
 async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
-    clock: Clock, stored: bool
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, stored: bool
 ) -> None:
-    monotonic = Clock(0)
+    set_time(monkeypatch, clock, monotonic := Clock(0))
     token = make_token("first", expires_at=clock.now + 3600)
-    clocks: dict[str, Any] = {"clock": clock, "monotonic": monotonic}
     if stored:
         clock.now -= 500_000
-        source = SharedTokenSource(Store(token), None, **clocks)
+        source = SharedTokenSource(Store(token))
     else:
-        source = SharedTokenSource(Store(), Person(token), **clocks)
+        source = SharedTokenSource(Store(), Person(token))
         assert await source.token() is token
         clock.now -= 500_000
     for seconds in (0, 3599):
@@ -107,7 +106,7 @@ async def test_a_rejected_token_is_replaced_once(form: Callable[[Token], Any]) -
 async def test_a_rejected_token_is_not_taken_from_the_store_again(clock: Clock) -> None:
     """In a process with a user it stays refused; a newer one of another process is taken."""
     store = Store(kept := make_token("kept"))
-    source = SharedTokenSource(store, person := Person(), clock=clock)
+    source = SharedTokenSource(store, person := Person())
     assert await source.token() is kept
     first = await source.token(rejected=kept)
     await store.save(kept)
@@ -162,11 +161,13 @@ async def test_tokens_of_the_store_that_are_refused_as_they_come_end_the_call() 
     assert store.loads == 3
 
 
-async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(clock: Clock) -> None:
+async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     """In the last 30 s the store is read once per second, while calls use the token in memory."""
-    monotonic = Clock(0)
+    set_time(monkeypatch, clock, monotonic := Clock(0))
     store = Store(make_token("kept", expires_at=clock.now + 25))
-    source = SharedTokenSource(store, clock=clock, monotonic=monotonic)
+    source = SharedTokenSource(store)
     kept = await source.token()
     store.loads = 0
     for _ in range(100):
@@ -191,7 +192,7 @@ async def test_a_renewal_stops_if_another_event_loop_has_just_finished_one() -> 
     source = SharedTokenSource(store := Store(), person := Person())
     asking = asyncio.create_task(source.token())
     await asyncio.sleep(0)
-    source._cached = CachedToken(other := make_token("other"), 30, Clock(0), Clock(0))
+    source._cached = CachedToken(other := make_token("other"), 30)
     assert await asking is other
     assert (store.loads, person.asked) == (0, 0)
 
@@ -213,7 +214,7 @@ async def test_without_a_user_the_error_says_what_to_do(
     clock: Clock, kept: Token | None, reject: bool, told: str
 ) -> None:
     """An expired token is not tried again; one that another process keeps is found."""
-    source = SharedTokenSource(store := Store(kept), clock=clock, monotonic=clock)
+    source = SharedTokenSource(store := Store(kept))
     assert (await why_not(source, kept if reject else None)).startswith(told)
     clock.now += 31
     if kept is not None and kept.expires_at:
@@ -269,7 +270,7 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
 
 def test_a_source_shows_no_token() -> None:
     source = SharedTokenSource(MemoryStore())
-    source._cached = CachedToken(make_token("held"), 0, Clock(0), Clock(0))
+    source._cached = CachedToken(make_token("held"), 0)
     assert repr(source).startswith("<SharedTokenSource in <")
     assert CANARY not in repr(source)
 
@@ -357,7 +358,7 @@ def test_a_store_that_never_replies_is_an_error(
 
     async def scenario() -> None:
         monkeypatch.setattr(store := Store(), step, hang)
-        source = SharedTokenSource(store, Person(), monotonic=virtual_time.now)
+        source = SharedTokenSource(store, Person())
         if step == "load":
             with pytest.raises(TokenStoreError, match="cannot be read: TimeoutError"):
                 await source.token()

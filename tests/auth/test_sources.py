@@ -2,9 +2,7 @@
 
 import asyncio
 import math
-import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,7 +21,7 @@ from gateway_sdk.auth.source import (
 from tests.auth.responses import NOW, told
 from tests.support.calls import CALLS
 from tests.support.failing_steps import turns
-from tests.support.logins import Clock, names
+from tests.support.logins import Clock, names, set_time
 from tests.support.scripted import ScriptedEngine, scripted
 from tests.support.secrecy import CANARY
 
@@ -34,11 +32,7 @@ RENEWED = 10.0  # seconds before the end: a tenth of the lifetime
 
 def running_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the time of day, and the clock that is never set, which run together."""
-    clock = Clock(NOW)
-    clocks = SimpleNamespace(time=clock, monotonic=clock)
-    monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
-    monkeypatch.setattr(time, "time", clock)
-    return clock
+    return set_time(monkeypatch, Clock(NOW))
 
 
 @pytest.fixture

@@ -334,9 +334,9 @@ async def test_a_gateway_that_refuses_all_tokens_says_so_to_every_caller(
     assert (late.value.outcome, late.value.status) == (Outcome.NOT_SENT, 401)
 
 
-async def test_a_wrong_401_stops_no_headless_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrong_401_stops_no_headless_worker(clock: Clock) -> None:
     """A reply to a call that was in flight with the same token ends the pause after a 401."""
-    source = SharedTokenSource(Store(make_token("kept"), KEY), monotonic=Clock())
+    source = SharedTokenSource(Store(make_token("kept"), KEY))
     late, here = asyncio.Event(), asyncio.Event()
 
     class Mistaken(ScriptedEngine):

@@ -1,11 +1,20 @@
 """Clocks, users who log in, and stores, all controlled by a test."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
+from gateway_sdk.auth import (
+    MemoryStore,
+    SharedTokenSource,
+    Token,
+    TokenKey,
+    _shared_source,
+    source,
+    token,
+)
 from gateway_sdk.auth.source import FunctionTokenSource
 from gateway_sdk.auth.token import text_of
 from tests.support.secrecy import CANARY
@@ -21,6 +30,14 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def set_time(monkeypatch: pytest.MonkeyPatch, day: Clock, monotonic: Clock | None = None) -> Clock:
+    """Let tokens and their sources read these clocks; one that is never set runs as the other."""
+    clocks = SimpleNamespace(time=day, monotonic=monotonic or day)
+    for module in (token, source, _shared_source):
+        monkeypatch.setattr(module, "time", clocks)
+    return day
 
 
 def make_token(name: object, *, expires_at: float | None = None, life: float = 3600.0) -> Token:

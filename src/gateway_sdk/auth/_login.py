@@ -55,7 +55,6 @@ async def login(
     show: Callable[[str], object] = show_on_stderr,
     paste: Paste | None = None,
     timeout: float | None = DEFAULT_LOGIN_TIMEOUT,  # noqa: ASYNC109 - its error says more
-    clock: Callable[[], float] = time.time,
 ) -> Token:
     """Let the user log in with a browser, and return the token.
 
@@ -70,7 +69,6 @@ async def login(
         paste: Returns the URL of the response as the user pasted it, for a machine without a
             browser; for instance `PasteFromTerminal()`.
         timeout: Seconds for the whole login; None for no limit.
-        clock: Returns seconds since 1970.
 
     Raises:
         ConfigurationError: redirect_uri is not http on this machine, and paste is None.
@@ -98,11 +96,11 @@ async def login(
             show("Then paste the whole address of the page that you are sent to, and press Enter.")
 
         def finish(fragment: str, query: str) -> Token:
-            return flow.finish(attempt, fragment=fragment, query=query, now=clock())
+            return flow.finish(attempt, fragment=fragment, query=query, now=time.time())
 
         coroutines = [receiver.receive(finish, timeout=timeout)] if receiver else []
         if paste:
-            coroutines.append(_read_pasted(flow, attempt, paste, show, clock))
+            coroutines.append(_read_pasted(flow, attempt, paste, show))
         opening = _open_browser(opened, browser, show)
         # The receiver ends in time by itself: its error counts the responses that it refused.
         token = await _first_token(coroutines, opening, None if receiver else timeout)
@@ -138,12 +136,11 @@ async def _read_pasted(
     attempt: LoginAttempt,
     paste: Paste,
     show: Callable[[str], object],
-    clock: Callable[[], float],
 ) -> Token:
     while True:
         await asyncio.sleep(0)  # a paste function that never waits must not block the loop
         try:
-            return flow.finish_url(attempt, await paste(), now=clock())
+            return flow.finish_url(attempt, await paste(), now=time.time())
         except StateMismatchError as error:
             show(f"Not this one: {error}. Paste the whole address, up to its end.")
         except EOFError:

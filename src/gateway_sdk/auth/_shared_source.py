@@ -76,8 +76,6 @@ class SharedTokenSource(NotPickled):
         *,
         leeway: float = DEFAULT_LEEWAY,
         hold: float = DEFAULT_HOLD,
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Check the arguments; nothing is read.
 
@@ -90,8 +88,6 @@ class SharedTokenSource(NotPickled):
             hold: Seconds without a new login after one failed, or after the gateway refused the
                 tokens of two. Without `acquire` a refused token is tried again after 1 s, 2 s and
                 so on, up to these seconds; a reply to another call with it ends the pause.
-            clock: Returns seconds since 1970.
-            monotonic: Returns seconds of a clock that is never set.
 
         Raises:
             ConfigurationError: an argument is invalid; the message names it.
@@ -109,8 +105,6 @@ class SharedTokenSource(NotPickled):
         self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
         self._hold = check_wait("hold", hold)
-        self._clock = clock
-        self._monotonic = monotonic
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, tuple[float, float]] = {}  # the end of the pause, and its length
@@ -171,7 +165,7 @@ class SharedTokenSource(NotPickled):
 
     def reject(self, token: AccessToken) -> None:
         """Note that the gateway refused a token; the next call of `token` returns another one."""
-        text, now = text_of(token), self._monotonic()
+        text, now = text_of(token), time.monotonic()
         until, pause = self._refused.pop(text, (-math.inf, _FIRST_PAUSE / 2))
         if now >= until:
             pause = min(self._hold, 2 * pause)
@@ -190,8 +184,8 @@ class SharedTokenSource(NotPickled):
         cached = self._cached
         if cached is None or not self._works(cached):
             return None
-        if not cached.is_fresh() and self._monotonic() >= self._renew_again_at:
-            self._renew_again_at = self._monotonic() + RENEWAL_INTERVAL
+        if not cached.is_fresh() and time.monotonic() >= self._renew_again_at:
+            self._renew_again_at = time.monotonic() + RENEWAL_INTERVAL
             self._renewal.start()
         return cached.token
 
@@ -201,7 +195,7 @@ class SharedTokenSource(NotPickled):
         refusal = self._refused.get(text_of(token)) if self._refused else None
         if refusal is None:
             return False
-        return self._acquire is not None or self._monotonic() < refusal[0]
+        return self._acquire is not None or time.monotonic() < refusal[0]
 
     async def _renew(self) -> None:
         if self._is_fresh(self._cached):
@@ -228,7 +222,7 @@ class SharedTokenSource(NotPickled):
         # A login is useless if it failed, or if it is the second in a row whose token the gateway
         # refused. Without a pause after it, many callers, or a gateway that refuses all tokens,
         # would open one browser window after another.
-        is_recent = self._monotonic() < self._counts_until
+        is_recent = time.monotonic() < self._counts_until
         is_useless = is_recent and (self._obtained is None or self._is_refused(self._obtained))
         if is_useless and self._failure is not None:
             raise copy.copy(self._failure)
@@ -251,13 +245,13 @@ class SharedTokenSource(NotPickled):
 
     def _end_login(self, token: Token | None, failure: GatewayError | None) -> None:
         self._obtained, self._failure = token, failure
-        self._counts_until = self._monotonic() + self._hold
+        self._counts_until = time.monotonic() + self._hold
 
     async def _token_of(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
         token: Any = await _result_of(acquire, None, LoginError, "the login failed: ")
         if not isinstance(token, Token):
             raise LoginError("acquire must return a Token")
-        if token.expired(self._clock(), leeway=0.0):
+        if token.expired(time.time(), leeway=0.0):
             raise LoginError("the login returned a token that has already expired")
         return token
 
@@ -285,7 +279,7 @@ class SharedTokenSource(NotPickled):
     def _cached_of(self, token: Token) -> CachedToken:
         if self._cached is not None and self._cached.token == token:
             return self._cached  # its clock has run since the token was received
-        return CachedToken(token, self._leeway, self._clock, self._monotonic)
+        return CachedToken(token, self._leeway)
 
     def _works(self, cached: CachedToken | None) -> bool:
         return cached is not None and cached.lasts() and not self._is_refused(cached.token)

@@ -67,7 +67,7 @@ class StaticTokenSource:
     """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
-        self._cached = CachedToken(token, 0.0, time.time, time.monotonic)
+        self._cached = CachedToken(token, 0.0)
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
         """Return the token, even if it was rejected; LoginRequiredError if it has expired."""
@@ -161,7 +161,7 @@ class FunctionTokenSource:
         token: AccessToken = await promised
         self._asks_always = not isinstance(token, Token) or token.expires_at is None
         if isinstance(token, Token):
-            cached = CachedToken(token, DEFAULT_LEEWAY, time.time, time.monotonic)
+            cached = CachedToken(token, DEFAULT_LEEWAY)
             if not cached.lasts():
                 raise _expired(token)
             self._cached = None if self._asks_always else cached

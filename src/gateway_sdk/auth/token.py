@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
@@ -100,24 +100,17 @@ class CachedToken:
     # If the time of day is set back, a token would count as valid for too long. So the time is also
     # measured from the moment at which the token was received, by a clock that is never set.
 
-    __slots__ = ("_clock", "_ends_at", "_monotonic", "_offset", "_renew_at", "token")
+    __slots__ = ("_ends_at", "_offset", "_renew_at", "token")
 
-    def __init__(
-        self,
-        token: Token,
-        leeway: float,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
-    ) -> None:
+    def __init__(self, token: Token, leeway: float) -> None:
         self.token: Token = token
         self._renew_at: float = expiry_less(token, leeway)
         self._ends_at: float = expiry_less(token, 0.0)
-        self._clock, self._monotonic = clock, monotonic
-        now = clock()
+        now = time.time()
         # A token of the future: the clock was set back, or is behind that of another machine. It
         # lasts for its lifetime at most.
         is_of_future = now < token.obtained_at < self._ends_at
-        self._offset = (token.obtained_at if is_of_future else now) - monotonic()
+        self._offset: float = (token.obtained_at if is_of_future else now) - time.monotonic()
 
     def is_fresh(self) -> bool:
         """Return whether it need not be renewed yet."""
@@ -132,7 +125,7 @@ class CachedToken:
         return self._ends_at - self._now()
 
     def _now(self) -> float:
-        return max(self._clock(), self._monotonic() + self._offset)
+        return max(time.time(), time.monotonic() + self._offset)
 
 
 AccessToken: TypeAlias = str | SecretStr | Token
