@@ -64,10 +64,9 @@ async def login(
             http on this machine, the response must be pasted.
         browser: What opens the address of the login. A private window, as by "firefox
             --private-window %s", leaves no token in the browser's history.
-        show: Called with each line that the user should read, such as the address, in case no
-            browser opens. It starts the login: others must not read it.
-        paste: Returns the URL of the response as the user pasted it, for a machine without a
-            browser; for instance `PasteFromTerminal()`.
+        show: Called with each line for the user, such as the address of the login, which others
+            must not read.
+        paste: For a machine without a browser, such as `PasteFromTerminal()`.
         timeout: Seconds for the whole login; None for no limit.
 
     Raises:

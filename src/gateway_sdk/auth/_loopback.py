@@ -136,11 +136,8 @@ _MAX_HEAD: Final = 16 * 1024
 """Bytes of a request's head: browsers send one or two thousand."""
 
 _MAX_BODY: Final = 256 * 1024
-"""Bytes of a request's body: enough to find the state of a response that is too long."""
-
-_MAX_DISCARDED: Final = 256 * 1024
-"""Bytes that are read and discarded after a refused request: a client that is still sending can
-then read the reply."""
+"""Bytes of a request's body: enough to find the state of a response that is too long. As many are
+discarded after it, so that a client that is still sending can read the reply."""
 
 _PIECE: Final = 16 * 1024
 
@@ -166,7 +163,7 @@ async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> object:
 
 
 async def _discard_rest(reader: asyncio.StreamReader) -> None:
-    remaining = _MAX_DISCARDED
+    remaining = _MAX_BODY
     while remaining > 0 and (piece := await reader.read(_PIECE)):
         remaining -= len(piece)
 
@@ -188,7 +185,7 @@ class CallbackServer:
         self._connections: dict[asyncio.Task[None], None] = {}
 
     async def run(self, sockets: Iterable[socket.socket]) -> None:
-        """Serve until it is over, or cancelled; close the sockets and all connections."""
+        """Serve until it is over, or cancelled, and close the sockets."""
         # Started below: if the start were cancelled here, the server would never be closed.
         servers = [
             await asyncio.start_server(self._connected, sock=listener, start_serving=False)

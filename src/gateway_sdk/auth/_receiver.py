@@ -69,11 +69,9 @@ class LoopbackReceiver:
         Args:
             redirect_uri: http on this machine; port 0 takes a free one, which authorization servers
                 must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3). A login deletes what other pages
-                at its port have stored in the browser: a service worker or a cached page among it
-                could take the response.
-            bind: The IP address to listen at instead of the one in redirect_uri, such as 0.0.0.0
-                in a container whose port is forwarded. Every program that can reach it can send
-                responses.
+                at its port have stored in the browser: it could take the response.
+            bind: The IP address to listen at instead, such as 0.0.0.0 in a container whose port is
+                forwarded. Every program that can reach it can send responses.
 
         Raises:
             ConfigurationError: redirect_uri is not http on this machine, or its path is refused.

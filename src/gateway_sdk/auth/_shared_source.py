@@ -61,9 +61,8 @@ class SharedTokenSource(NotPickled):
 
     A token that works is returned without waiting, and renewed in the background when it is about
     to expire. Without one the store is read, because another process may have saved one; then, if
-    `acquire` is given, one login takes place for all callers that wait. It continues when they are
-    cancelled, so that the next caller finds it: until it ends, its event loop is closed, or
-    `aclose` ends it.
+    `acquire` is given, one login takes place for all callers. It continues when they are cancelled:
+    until it ends, its event loop is closed, or `aclose` ends it.
 
     Of several processes that share a token file, one at a time logs in; the others wait for its
     token, but for 300 s at most. With another store each process logs in.
@@ -151,10 +150,7 @@ class SharedTokenSource(NotPickled):
                 raise copy.copy(error) from None
         if (token := self.ready()) is not None:
             return token
-        text = "the gateway refused each new access token at once"
-        if self._acquire is None:
-            raise LoginRequiredError(f"{text}: log in with `gateway login`")
-        raise TokenRejectedError(text, status=401)
+        raise TokenRejectedError("the gateway refused each new access token at once", status=401)
 
     async def aclose(self) -> None:
         """End the login that this event loop has open, if any, and wait until its port is closed.

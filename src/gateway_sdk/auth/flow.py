@@ -33,9 +33,7 @@ _CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
 
 _MAX_LENGTH: Final = 64 * 1024
 """Characters of fragment and query together: tokens of tens of kilobytes exist."""
-
 _MAX_PARAMETERS: Final = 64
-
 _MAX_ERROR_TEXT: Final = 300
 """Characters of the server's error texts that are kept."""
 

@@ -43,18 +43,17 @@ class TokenSource(Protocol):
 
 
 class RejectingTokenSource(TokenSource, Protocol):
-    """A token source with `reject`, for a 401 after which no other token is fetched.
+    """A token source that keeps its token, and is told of a 401 after which no other is fetched.
 
     That is the 401 of a body that cannot be sent again, such as a stream, and the second 401 of a
-    call. A source that keeps its token needs `reject`: otherwise the next call sends the same one.
+    call. Without `reject`, the next call would send the same token.
     """
 
     def reject(self, token: Any) -> object:
         """Note that the gateway answered 401 to a token, which `token()` returned before.
 
-        It is a plain function, not `async def`, and must not block; the next call gets another
-        token from `token()`. What it raises is logged and changes nothing. It may be called
-        several times for one token, and for a token that was replaced in the meantime.
+        A plain function that does not block; what it raises is logged and changes nothing. It may
+        be called several times for one token, and for one that was replaced in the meantime.
         """
         ...
 
