@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, _loopback
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, StartAddress, page
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, page
 from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.visits import (
     AUTHORIZATION_URL,
@@ -166,9 +166,9 @@ async def test_each_browser_has_its_own_start_address() -> None:
 @pytest.mark.parametrize("second", [RIGHT, WRONG])
 def test_what_comes_after_a_response_changes_nothing(second: str) -> None:
     """Another one is a 409, valid or not; a start address is a 410."""
-    start = StartAddress(AUTHORIZATION_URL, "/callback")
-    handler = CallbackHandler("h", "/callback", [start], read_answer)
-    get = CallbackRequest("GET", start.path, httpx.Headers({"Host": "h"}))
+    handler = CallbackHandler(httpx.URL("http://h/callback"))
+    handler.finish, start_url = read_answer, handler.make_start_url(AUTHORIZATION_URL)
+    get = CallbackRequest("GET", start_url.removeprefix("http://h"), httpx.Headers({"Host": "h"}))
     cookie = handler.reply(get).headers["Set-Cookie"].partition(";")[0]
     page = {"Host": "h", "Origin": "http://h", "Content-Type": "application/json"}
     headers = httpx.Headers({**page, "Cookie": cookie})

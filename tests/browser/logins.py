@@ -85,10 +85,10 @@ class Witness:
         self.refused = 0  # answers that were turned away, by the login of the last request
         reply_to = CallbackHandler.reply
 
-        def reply(handler: CallbackHandler[Any], request: CallbackRequest) -> httpx.Response:
+        def reply(handler: CallbackHandler, request: CallbackRequest) -> httpx.Response:
             reply = reply_to(handler, request)
             self.refused = handler.refused
-            if request.target in handler._starts:
+            if request.target in handler.starts:
                 self.starts.append(reply.status_code)
             else:
                 self.requests.append((request.method, request.target, reply.status_code))

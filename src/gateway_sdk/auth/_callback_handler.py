@@ -10,19 +10,17 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway_sdk.errors import LoginError, StateMismatchError
-
-T = TypeVar("T")
 
 _COMMON_HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -105,31 +103,31 @@ class _Posted(BaseModel):
     query: str
 
 
-class CallbackHandler(Generic[T]):
-    def __init__(
-        self,
-        authority: str,
-        path: str,
-        starts: Iterable[StartAddress],
-        finish: Callable[[str, str], T],
-    ) -> None:
+class CallbackHandler:
+    finish: Callable[[str, str], Any]
+
+    def __init__(self, redirect_uri: httpx.URL) -> None:
+        self.starts: dict[str, StartAddress] = {}
         # It is done when the wait has an end: a response, a second opening, or a cancellation,
         # after which what comes is thrown away.
-        self.result = Future[T]()
+        self.result = Future[Any]()
         self.has_response = False
         self.refused = 0  # responses without the login's state
         self.lacked_cookie = False  # a response did: it was refused before it was read
-        self._authority = authority
-        self._path = path
-        self._starts = {start.path: start for start in starts}
-        self._finish = finish
+        self._authority = redirect_uri.netloc.decode("ascii")
+        self._path = redirect_uri.raw_path.partition(b"?")[0].decode("ascii")
+
+    def make_start_url(self, authorization_url: str) -> str:
+        start = StartAddress(authorization_url, self._path)
+        self.starts[start.path] = start
+        return f"http://{self._authority}{start.path}"
 
     def reply(self, request: CallbackRequest) -> httpx.Response:
         if request.headers.get("host") != self._authority:
             # Another name for this address: DNS rebinding.
             return reply_with(421, text="This address must be called by its own name.\n")
         path = request.target.partition("?")[0]
-        if path not in {self._path, *self._starts}:
+        if path not in {self._path, *self.starts}:
             return reply_with(404, text="There is nothing here.\n")
         if request.method == "GET":
             return _refuse_embedded(request) or self._redirect(path) or page()
@@ -139,7 +137,7 @@ class CallbackHandler(Generic[T]):
 
     def _redirect(self, path: str) -> httpx.Response | None:
         """Redirect from a start address to the authorization URL; None for another address."""
-        start = self._starts.get(path)
+        start = self.starts.get(path)
         if start is None:
             return None
         if self.result.done():
@@ -165,7 +163,7 @@ class CallbackHandler(Generic[T]):
         if self.result.done():
             return reply_with(409, json=_shown(*_TOO_LATE))
         cookies = request.headers.get("cookie", "")
-        opened = [start for start in self._starts.values() if start.is_bound_to(cookies)]
+        opened = [start for start in self.starts.values() if start.is_bound_to(cookies)]
         if not opened:
             self.lacked_cookie = True
             return reply_with(403, json=_shown(*_ANOTHER_BROWSER))
@@ -174,7 +172,7 @@ class CallbackHandler(Generic[T]):
         except ValidationError:
             return reply_with(400, text="Only an object with fragment and query.\n")
         try:
-            result = self._finish(posted.fragment, posted.query)
+            result = self.finish(posted.fragment, posted.query)
         except StateMismatchError as error:
             self.refused += 1
             shown = _shown("This response belongs to another login", f"{error}.")

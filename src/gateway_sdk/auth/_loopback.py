@@ -178,7 +178,7 @@ _ANOTHER_USER: Final = "Only the user who started the login may call this addres
 
 
 class CallbackServer:
-    def __init__(self, handler: CallbackHandler[Any], *, is_kept: bool = False) -> None:
+    def __init__(self, handler: CallbackHandler, *, is_kept: bool = False) -> None:
         self._handler = handler
         self._is_kept = is_kept  # it serves until it is cancelled
         self._over = asyncio.Event()

@@ -21,7 +21,7 @@ import httpx
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
-from gateway_sdk.auth._callback_handler import CallbackHandler, StartAddress
+from gateway_sdk.auth._callback_handler import CallbackHandler
 from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
@@ -82,8 +82,6 @@ class LoopbackReceiver:
         self.redirect_uri = redirect_uri  # unchanged, as it is registered
         self._bind = bind
         self._sockets: list[socket.socket] = []
-        self._path = self._url.raw_path.partition(b"?")[0].decode("ascii")
-        self._starts: list[StartAddress] = []
 
     async def __aenter__(self) -> Self:
         """Listen; ReceiverUnavailableError if the address is in use or not available."""
@@ -93,6 +91,7 @@ class LoopbackReceiver:
             port = self._sockets[0].getsockname()[1]
             self._url = self._url.copy_with(port=port)
             self.redirect_uri = str(self._url)
+        self._handler = CallbackHandler(self._url)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -106,9 +105,7 @@ class LoopbackReceiver:
         error. Call this again for each further way to a browser.
         """
         self._must_be_open()
-        start = StartAddress(authorization_url, self._path)
-        self._starts.append(start)
-        return f"http://{self._authority}{start.path}"
+        return self._handler.make_start_url(authorization_url)
 
     async def receive(
         self,
@@ -130,9 +127,10 @@ class LoopbackReceiver:
         """
         check_seconds("timeout", timeout)
         self._must_be_open()
-        if not self._starts:
+        if not self._handler.starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
-        handler = CallbackHandler(self._authority, self._path, self._starts, finish)
+        handler = self._handler
+        handler.finish = finish
         sockets, self._sockets = self._sockets, []
         loop = asyncio.get_running_loop()
         kept = copy_all(sockets)
@@ -150,11 +148,8 @@ class LoopbackReceiver:
             else:
                 handler.result.cancel()
                 _run(_keep(self._place, kept, handler))
-        return handler.result.result()
-
-    @property
-    def _authority(self) -> str:
-        return self._url.netloc.decode("ascii")
+        result: T = handler.result.result()
+        return result
 
     @property
     def _place(self) -> object:
@@ -166,7 +161,7 @@ class LoopbackReceiver:
 
 
 def timed_out(
-    seconds: float | None, redirect_uri: str, handler: CallbackHandler[Any] | None = None
+    seconds: float | None, redirect_uri: str, handler: CallbackHandler | None = None
 ) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
     refused = handler.refused if handler else 0
@@ -216,7 +211,7 @@ def take_port(place: object) -> list[socket.socket]:
     return _run(_take(place)) if _kept else []
 
 
-async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]) -> None:
+async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
     if len(_kept) >= MOST_KEPT:
         close_all(await _take(next(iter(_kept))))
     _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
@@ -232,9 +227,7 @@ async def _take(place: object) -> list[socket.socket]:
     return taken
 
 
-async def _serve(
-    place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]
-) -> None:
+async def _serve(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(KEPT_SECONDS):
             await CallbackServer(handler, is_kept=True).run(sockets)
