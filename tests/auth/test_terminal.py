@@ -192,19 +192,21 @@ async def test_other_inputs_are_read_line_by_line(
     os.close(theirs)
 
 
-async def test_without_an_input_it_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """There may be none, or it is closed, or it cannot be read; a notebook's is no file."""
+async def test_without_an_input_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """There may be none, or it is closed, or a notebook's, which is no file."""
     closed = (tmp_path / "input").open("w+")
     closed.close()
+    for unusable in (None, closed, io.StringIO("http://127.0.0.1/"), object()):
+        monkeypatch.setattr("sys.stdin", unusable)
+        with pytest.raises(ConfigurationError, match="needs a terminal, a pipe or a file"):
+            await PasteFromTerminal()()
+
+
+async def test_an_input_that_cannot_be_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_login, "_TERMIOS", False)
-    for end in (None, closed, SimpleNamespace(fileno=lambda: 1 << 20)):
-        monkeypatch.setattr("sys.stdin", end)
-        with pytest.raises(EOFError):
-            await PasteFromTerminal()()
-    for replaced in (io.StringIO("http://127.0.0.1/"), object()):
-        monkeypatch.setattr("sys.stdin", replaced)
-        with pytest.raises(ConfigurationError, match="a terminal or a pipe"):
-            await PasteFromTerminal()()
+    be_input(monkeypatch, 1 << 20)
+    with pytest.raises(EOFError):
+        await PasteFromTerminal()()
 
 
 async def test_the_console_of_windows_is_read_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,10 @@ class PasteFromTerminal:
 
         ConfigurationError if the input is neither a terminal nor a pipe nor a file.
         """
-        descriptor = _standard_input()
+        try:
+            descriptor = sys.stdin.fileno()
+        except (AttributeError, OSError, ValueError):  # none, closed, or replaced as in a notebook
+            raise ConfigurationError("pasting needs a terminal, a pipe or a file") from None
         line = bytearray()
         with _without_echo(descriptor):
             # Empty lines are skipped: pasting adds some, and so does "\r\n".
@@ -200,17 +203,6 @@ class PasteFromTerminal:
         if not self._read:
             self._read += await _read(descriptor) or bytes([_END])
         return self._read.pop(0)
-
-
-def _standard_input() -> int:
-    if sys.stdin is None:  # a process may start without one
-        raise EOFError
-    try:
-        return sys.stdin.fileno()
-    except (AttributeError, OSError):  # replaced, as in a notebook
-        raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
-    except ValueError:  # closed
-        raise EOFError from None
 
 
 async def _read(descriptor: int) -> bytes:
