@@ -131,10 +131,7 @@ async def _open_browser(url: str, browser: Browser, show: Callable[[str], object
 
 
 async def _read_pasted(
-    flow: ImplicitFlow,
-    attempt: LoginAttempt,
-    paste: Paste,
-    show: Callable[[str], object],
+    flow: ImplicitFlow, attempt: LoginAttempt, paste: Paste, show: Callable[[str], object]
 ) -> Token:
     while True:
         await asyncio.sleep(0)  # a paste function that never waits must not block the loop

@@ -16,7 +16,7 @@ import httpx
 
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, parse_url
-from gateway_sdk.auth.token import Token, problem_of, scope_names
+from gateway_sdk.auth.token import Token, scope_names
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     ConfigurationError,
@@ -215,18 +215,17 @@ class ImplicitFlow:
             raise MalformedResponseError(f"the response has {which} issuer (iss)")
         if "error" in given:
             raise _denied(given)
-        value = given.get("access_token", "")
-        if problem_of(value):
-            raise MalformedResponseError("the response has no valid access token (RFC 6750, 2.1)")
         if given.get("token_type", "").lower() != "bearer":
             raise MalformedResponseError("the token_type in the response is not Bearer")
         lifetime = _lifetime(given)
-        try:  # it names the granted scope only if that is another one (RFC 6749, 3.3)
-            scope = scope_names(given["scope"]) if "scope" in given else self._scope
-        except ConfigurationError:
-            raise MalformedResponseError("the scope in the response is invalid") from None
         ends = None if lifetime is None else now + lifetime
-        return Token(value, expires_at=ends, obtained_at=now, scope=scope)
+        value = given.get("access_token", "")
+        # It names the granted scope only if that is another one (RFC 6749, 3.3).
+        scope = given.get("scope", self._scope)
+        try:
+            return Token(value, expires_at=ends, obtained_at=now, scope=scope)
+        except ConfigurationError as error:
+            raise MalformedResponseError(f"the response is invalid: {error}") from None
 
     @safe_repr
     def __repr__(self) -> str:
