@@ -223,7 +223,7 @@ class SharedTokenSource(NotPickled):
         if is_useless and self._failure is not None:
             raise copy.copy(self._failure)
         try:
-            async with _turn_to_log_in(self._store, self._find) as found:
+            async with self._turn_to_log_in() as found:
                 token = found or await self._token_of(acquire)
                 self.note_success(token)  # a server may issue the same token again
                 self._cached = self._cached_of(token)
@@ -250,6 +250,26 @@ class SharedTokenSource(NotPickled):
         if token.expired(time.time(), leeway=0.0):
             raise LoginError("the login returned a token that has already expired")
         return token
+
+    @asynccontextmanager
+    async def _turn_to_log_in(self) -> AsyncGenerator[Token | None]:
+        """Wait while another process that shares a token file logs in; yield its token, if any."""
+        if not isinstance(self._store, PrivateFileStore):
+            yield None
+            return
+        path = self._store.path
+        lock = LockFile(path.with_suffix(".lock"))
+        # Where there is no such lock, each process logs in: a second window is better than none.
+        with suppress(OSError, TokenStoreError):
+            async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
+                await in_daemon_thread("gateway_sdk-file", partial(prepare_folder, path.parent))
+                # Not in a thread, where a cancelled task would leave the lock behind.
+                while not (lock.acquire() or await self._find()):  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(_POLL)
+        try:
+            yield await self._find()  # another process may have logged in before the lock was free
+        finally:
+            lock.release()
 
     async def _find(self) -> Token | None:
         with suppress(GatewayError):  # the login's token replaces what cannot be read
@@ -303,28 +323,3 @@ async def _result_of(
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - callers raise both
         raise_if_cancelled(error)
         raise kind(f"{told}{type(error).__name__}") from None
-
-
-@asynccontextmanager
-async def _turn_to_log_in(
-    store: TokenStore, find: Callable[[], Awaitable[Token | None]]
-) -> AsyncGenerator[Token | None]:
-    """Wait while another process that shares a token file logs in; yield its token, if any."""
-    # Where there is no such lock, each process logs in: a second window is better than none.
-    if not isinstance(store, PrivateFileStore):
-        yield None
-        return
-    lock = LockFile(store.path.with_suffix(".lock"))
-    try:
-        async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
-            await in_daemon_thread("gateway_sdk-file", partial(prepare_folder, store.path.parent))
-            # Not in a thread, where a cancelled task would leave the lock behind.
-            while not lock.acquire() and await find() is None:  # noqa: ASYNC110 - they tell nobody
-                await asyncio.sleep(_POLL)
-    except (OSError, TokenStoreError) as error:  # TimeoutError is an OSError
-        kind = type(error).__name__
-        _logger.info("other processes may ask for a login at the same time: %s", kind)
-    try:
-        yield await find()  # another process may have logged in before the lock was free
-    finally:
-        lock.release()
