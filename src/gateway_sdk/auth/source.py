@@ -131,14 +131,9 @@ class FunctionTokenSource:
     async def _renew(self) -> None:
         if (cached := self._cached) is None:
             return  # it was rejected: the next caller asks
-        try:
-            # At its end, each caller asks in its own time.
-            async with asyncio.timeout(cached.left()), self._turn():
-                await self._ask()
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - functions raise both
-            raise_if_cancelled(error)
-            kind = type(error).__name__  # without its message, which may contain a token
-            _logger.warning("the access token cannot be renewed ahead of its end: %s", kind)
+        # At its end, each caller asks in its own time.
+        async with asyncio.timeout(cached.left()), self._turn():
+            await self._ask()
 
     def _turn(self) -> asyncio.Lock:
         if self._loop is not (loop := asyncio.get_running_loop()):
