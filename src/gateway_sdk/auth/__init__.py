@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gateway_sdk.auth.flow import ImplicitFlow as ImplicitFlow, LoginAttempt as LoginAttempt
     from gateway_sdk.auth.source import (
         AccessTokenGiven as AccessTokenGiven,
-        RejectingTokenSource as RejectingTokenSource,
         TokenSource as TokenSource,
     )
     from gateway_sdk.auth.stores import (
@@ -37,7 +36,7 @@ else:
             "gateway_sdk.auth._receiver": "LoopbackReceiver",
             "gateway_sdk.auth._shared_source": "SharedTokenSource",
             "gateway_sdk.auth.flow": "ImplicitFlow LoginAttempt",
-            "gateway_sdk.auth.source": "AccessTokenGiven RejectingTokenSource TokenSource",
+            "gateway_sdk.auth.source": "AccessTokenGiven TokenSource",
             "gateway_sdk.auth.stores": """
                 KeyringStore MemoryStore PrivateFileStore RedisStore TokenKey TokenStore
                 open_store""",

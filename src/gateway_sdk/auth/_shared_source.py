@@ -260,7 +260,7 @@ class SharedTokenSource(NotPickled):
         path = self._store.path
         lock = LockFile(path.with_suffix(".lock"))
         # Where there is no such lock, each process logs in: a second window is better than none.
-        with suppress(OSError, TokenStoreError):
+        with suppress(OSError, TokenStoreError):  # TimeoutError is an OSError
             async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
                 await in_daemon_thread("gateway_sdk-file", partial(prepare_folder, path.parent))
                 # Not in a thread, where a cancelled task would leave the lock behind.

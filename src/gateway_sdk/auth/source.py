@@ -30,7 +30,13 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 
 class TokenSource(Protocol):
-    """Returns access tokens; it may also have a method `reject`, as `RejectingTokenSource`."""
+    """Returns access tokens.
+
+    A source that keeps its token needs a plain method `reject(token)`, too. It is called after a
+    401 for which no other token is fetched: that of a body that cannot be sent again, and the
+    second one of a call. It must not block; what it raises is logged and changes nothing. It may be
+    called several times for one token, and for one that was replaced in the meantime.
+    """
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return a token that can be sent.
@@ -38,22 +44,6 @@ class TokenSource(Protocol):
         Args:
             rejected: None, or a token that was returned before and to which the gateway has just
                 answered 401. Return another one, or the same if there is no other.
-        """
-        ...
-
-
-class RejectingTokenSource(TokenSource, Protocol):
-    """A token source that keeps its token, and is told of a 401 after which no other is fetched.
-
-    That is the 401 of a body that cannot be sent again, such as a stream, and the second 401 of a
-    call. Without `reject`, the next call would send the same token.
-    """
-
-    def reject(self, token: Any) -> object:
-        """Note that the gateway answered 401 to a token, which `token()` returned before.
-
-        A plain function that does not block; what it raises is logged and changes nothing. It may
-        be called several times for one token, and for one that was replaced in the meantime.
         """
         ...
 
