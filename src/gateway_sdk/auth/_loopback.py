@@ -199,29 +199,22 @@ class CallbackServer:
             self._over.set()
             await self._close(servers)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection in its own task; if there are too many, close the oldest."""
-        if self._over.is_set():  # accepted in the same turn of the event loop in which it ended
-            writer.transport.abort()
-            return
-        served = [task for task in self._connections if not task.cancelling()]
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection; if there are too many, close the oldest."""
+        task: Any = asyncio.current_task()
+        served = [other for other in self._connections if not other.cancelling()]
         if len(served) >= _MAX_CONNECTIONS:
             served[0].cancel()
-
-        def done(task: asyncio.Task[None]) -> None:
+        self._connections[task] = None
+        try:
+            if not self._over.is_set():  # else accepted in the same turn in which it ended
+                # asyncio would report that the task was cancelled.
+                with suppress(OSError, TimeoutError, asyncio.CancelledError):
+                    async with asyncio.timeout(_CONNECTION_TIMEOUT):
+                        await self._reply(reader, writer)
+        finally:
             del self._connections[task]
             writer.transport.abort()
-
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._connections[task] = None
-        task.add_done_callback(done)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(_CONNECTION_TIMEOUT):
-                    await self._reply(reader, writer)
-        finally:
             self._replied()  # also if the browser left before the reply
 
     async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
