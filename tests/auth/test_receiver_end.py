@@ -172,8 +172,11 @@ async def test_a_program_keeps_a_few_ports_only() -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (AuthorizationDeniedError("the login was refused"), "The login was refused. You can"),
-        (LookupError("CANARY"), "Something went wrong. You can"),
+        (
+            AuthorizationDeniedError("the login was refused"),
+            "The reason: the login was refused. ",
+        ),
+        (LookupError("CANARY"), "The reason: something went wrong. "),
     ],
 )
 async def test_an_error_in_reading_the_response_ends_the_wait(error: Exception, text: str) -> None:

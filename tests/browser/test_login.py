@@ -90,7 +90,7 @@ async def test_a_response_arrives_unchanged(page: Page, response: str, token: st
             assert await log_in(page, waiting) == token
         else:
             await decide(page, waiting)
-            await shows(page, NOT_LOGGED_IN, "The login was refused (access_denied).")
+            await shows(page, NOT_LOGGED_IN, "The reason: the login was refused (access_denied).")
             with pytest.raises(AuthorizationDeniedError, match="access_denied"):
                 await waiting.token
     assert unquote(page.url).partition("?state=")[0] == waiting.redirect_uri

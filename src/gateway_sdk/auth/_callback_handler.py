@@ -146,7 +146,7 @@ class CallbackHandler:
         if redirect is not None:
             return reply_with(302, redirect, text="")
         self.result.set_exception(LoginError(_OPENED_TWICE))
-        return reply_with(409, text=f"{_capitalized(_OPENED_TWICE)}. Start the login again.\n")
+        return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")
 
     def _refuse_foreign(self, request: CallbackRequest) -> httpx.Response | None:
         """Refuse what is not from the receiver's own page."""
@@ -179,8 +179,8 @@ class CallbackHandler:
             return reply_with(400, json=shown)
         except Exception as error:  # noqa: BLE001 - who waits for the result raises it
             self.result.set_exception(error)
-            why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
-            shown = _shown("You are not logged in", f"{_capitalized(why)} {_CLOSE}")
+            reason = error if isinstance(error, LoginError) else "something went wrong"
+            shown = _shown("You are not logged in", f"The reason: {reason}. {_CLOSE}")
         else:
             self.result.set_result(result)
             shown = _shown("You are logged in", f"{_DONE} {_CLOSE}", good=True)
@@ -218,10 +218,6 @@ def _refuse_embedded(request: CallbackRequest) -> httpx.Response | None:
 def _shown(heading: str, text: str, *, good: bool = False) -> dict[str, object]:
     """Return what the page shows; it reads JSON."""
     return {"good": good, "heading": heading, "text": text}
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 @cache
