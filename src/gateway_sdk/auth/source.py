@@ -247,4 +247,5 @@ def is_static(source: TokenSource) -> bool:
 
 def authorization(token: AccessToken) -> bytes:
     """Return the value of the header Authorization."""
-    return b"Bearer " + text_of(token).encode("ascii")
+    text = token.value.get_secret_value() if isinstance(token, Token) else text_of(token)
+    return b"Bearer " + text.encode("ascii")
