@@ -52,7 +52,7 @@ POSTGRES = all(
     for name in ("initdb", "postgres")
 )
 # The files whose lines are not all covered without a program.
-NEEDING = ((REDIS, ("*/stores/_redis.py",)), (POSTGRES, ("*/fleet/*", "*/cli/fleet.py")))
+NEEDING = ((REDIS, ("*/auth/stores.py",)), (POSTGRES, ("*/fleet/*", "*/cli/fleet.py")))
 # They have their own sessions.
 APART = tuple(f"--ignore=tests/{folder}" for folder in ("bare", "frozen", "real", "site"))
 # One more process than processors: often a test waits for a browser, a server or another process.
