@@ -242,8 +242,8 @@ def _plain(value: Any) -> dict[str, Any]:
     raise TypeError
 
 
-_MASK: Final = str(SecretStr("any"))
-_MASKS: Final = (f'"{_MASK}"', f"\"b'{_MASK}'\"")  # of pydantic's SecretStr and SecretBytes
+MASK: Final = str(SecretStr("any"))
+_MASKS: Final = (f'"{MASK}"', f"\"b'{MASK}'\"")  # of pydantic's SecretStr and SecretBytes
 
 # Made once: `json.dumps` would make one for every body.
 _ENCODER: Final = json.JSONEncoder(

@@ -13,7 +13,6 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from gateway_sdk import bulk
-from gateway_sdk.areas.dispatch import OperationMethod
 from gateway_sdk.bulk import Adaptive, Exported
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet import _plans
@@ -23,7 +22,7 @@ from gateway_sdk.fleet._worker import Worker
 from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Operation
 from gateway_sdk.outcome import Repeatability
 from gateway_sdk.rate_limit import RateLimit
-from gateway_sdk.session import GatewaySession
+from gateway_sdk.session import GatewaySession, OperationMethod
 
 Function: TypeAlias = Callable[[GatewaySession, Any], Awaitable[Any]]
 
