@@ -20,6 +20,7 @@ from gateway_sdk import (
     errors,
     operations,
 )
+from gateway_sdk.areas import Area
 from gateway_sdk.operations import OPERATIONS, Operation
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 
@@ -102,9 +103,9 @@ async def test_send_says_the_same_with_more() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
-    text = inspect.getdoc(method_of(gateway_of(Sandbox()), operation)) or ""
-    raises = text.partition("Raises:")[2]
-    named = set(re.findall(r"^    (\w+Error): ", raises, re.MULTILINE))
+    method: Any = method_of(gateway_of(Sandbox()), operation)
+    texts = map(inspect.getdoc, (method, type(method.__self__), Area))
+    named = set(re.findall(r"^    (\w+Error): ", "\n".join(filter(None, texts)), re.MULTILINE))
 
     assert named <= vars(errors).keys()
     assert {"GatewayError", "InvalidArgumentError"} <= named

@@ -9,11 +9,22 @@ from gateway_sdk._call.call import Caller
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._words import describe
 
+T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
 class Area:
-    """A group of operations."""
+    """A group of operations, with a coroutine method for each.
+
+    Every method takes two arguments for this call alone: more `headers`, and its `deadline` in
+    seconds. Where the interface leaves the reply open, the method returns the decoded body, None
+    if it is empty; `into`, any type that pydantic can validate, is the type of your gateway's
+    replies, which may differ from the sandbox's.
+
+    Raises:
+        InvalidArgumentError: an argument is wrong; nothing was sent.
+        GatewayError: the call failed; its `outcome` says what the gateway did.
+    """
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller

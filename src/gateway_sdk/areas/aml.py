@@ -1,18 +1,16 @@
 """The AML area: identity and compliance documents."""
 
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas import Area
+from gateway_sdk.areas import Area, T
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk._content.body import BodyContent
-
-T = TypeVar("T")
 
 
 class AmlArea(Area):
@@ -21,10 +19,14 @@ class AmlArea(Area):
     The type of the content decides what is sent: bytes as they are, a `str` as text (as a document,
     one that names an existing file is refused), a `pathlib.Path` or an open binary file as that
     file, a `Multipart` as a form, a dictionary or list as JSON, an async iterable of bytes as a
-    stream.
-    `content_type` replaces the media type of the content. `on_progress` is called in the event
-    loop with the bytes sent so far and the total (None if unknown). A stream is never sent a
-    second time.
+    stream, which is never sent a second time.
+    `content_type` replaces the media type that follows from the content. `on_progress` is called
+    in the event loop with the bytes sent so far and the total (None if unknown); what it raises is
+    logged.
+
+    Raises:
+        InvalidArgumentError: the content is missing, of no such type or cannot be read.
+        UploadFailedError: the content could not be read to its end, or changed meanwhile.
     """
 
     @overload
@@ -60,7 +62,7 @@ class AmlArea(Area):
     ) -> Any:
         """Change the status of a document.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
@@ -69,18 +71,10 @@ class AmlArea(Area):
 
         Args:
             document_id: The gateway's id of the document.
-            content: The new status, in whatever shape your gateway takes it.
-            content_type: The media type, in place of the one that follows from the content.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            content: The new status, in whatever shape your gateway takes it; see `AmlArea`.
 
         Raises:
-            InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
-            UploadFailedError: the content could not be read to its end, or changed meanwhile.
             GatewayError: its `outcome` says whether the status may have changed.
         """
         # Interface: Endpoints 8
@@ -129,7 +123,7 @@ class AmlArea(Area):
     ) -> Any:
         """Replace the content of a document.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
@@ -138,19 +132,10 @@ class AmlArea(Area):
 
         Args:
             document_id: The gateway's id of the document.
-            content: The document.
-            content_type: The media type, in place of the one that follows from the content.
-            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            content: The document; `AmlArea` describes this and the other arguments.
 
         Raises:
-            InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
-            UploadFailedError: the content could not be read to its end, or changed meanwhile.
             GatewayError: its `outcome` says whether the document may have been replaced.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
@@ -197,7 +182,7 @@ class AmlArea(Area):
     ) -> Any:
         """Upload a document; a second call uploads a second one, so it is never repeated for you.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
@@ -205,18 +190,9 @@ class AmlArea(Area):
         ```
 
         Args:
-            content: The document.
-            content_type: The media type, in place of the one that follows from the content.
-            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            content: The document; `AmlArea` describes this and the other arguments.
 
         Raises:
-            InvalidArgumentError: the content is missing, of no such type or cannot be read.
-            UploadFailedError: the content could not be read to its end, or changed meanwhile.
             GatewayError: its `outcome` says whether the document may have been taken in.
         """
         # Interface: Endpoints 10

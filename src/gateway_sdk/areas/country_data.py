@@ -21,14 +21,10 @@ class CountryDataArea(Area):
          "currency": "AWG", "phone_code": "+297"}
         ```
 
-        Args:
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
         Returns:
             The countries; the list may be empty.
 
         Raises:
-            InvalidArgumentError: an argument is wrong; nothing was sent.
             GatewayError: the list did not come; asking again does no harm.
         """
         # Interface: Endpoints 12; Country record

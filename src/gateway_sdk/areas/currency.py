@@ -3,19 +3,17 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from datetime import date
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, checked
+from gateway_sdk.areas import Area, T, checked
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk.results import BulkResult
     from gateway_sdk.bulk.run import RunSettings
     from gateway_sdk.models import ExchangeRateSeriesRequest
-
-T = TypeVar("T")
 
 
 class CurrencyArea(Area):
@@ -59,7 +57,7 @@ class CurrencyArea(Area):
 
         The interface defines no formats, so strings are sent unchanged.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"base": "EUR", "symbols": "USD,GBP", "startDate": "2026-01-05",
@@ -73,11 +71,6 @@ class CurrencyArea(Area):
             symbols: The other currencies: a string, or codes that are joined by commas.
             start_date: The first day: a string, or a date that is sent in ISO 8601.
             end_date: The last day, likewise.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.

@@ -1,18 +1,16 @@
 """The customer area: creates customers and revises them."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, checked
+from gateway_sdk.areas import Area, T, checked
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.models import CreateRequest, Revision
-
-T = TypeVar("T")
 
 
 class CustomerArea(Area):
@@ -45,7 +43,7 @@ class CustomerArea(Area):
     ) -> Any:
         """Create a customer; a second call creates a second one, so it is never repeated for you.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"customerId": "customer-0005", "externalCustomerId": "crm-1815"}
@@ -53,11 +51,6 @@ class CustomerArea(Area):
 
         Args:
             request: The model, or a mapping with its Python or wire names.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
@@ -97,7 +90,7 @@ class CustomerArea(Area):
     ) -> Any:
         """Change fields of an existing customer.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"customerId": "customer-0001", "current": {"email": "ada@example.com"}}
@@ -106,11 +99,6 @@ class CustomerArea(Area):
         Args:
             customer_id: The gateway's id of the customer.
             revisions: A mapping of keys to new values, or `Revision` objects; sent in this order.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: there is no revision, or one does not have two strings.

@@ -24,7 +24,6 @@ class KycArea(Area):
         Args:
             content: The event; the interface does not describe events. None sends no body.
             content_type: The media type, in place of the one that follows from the content.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Raises:
             InvalidArgumentError: the content is of no such type or cannot be read.

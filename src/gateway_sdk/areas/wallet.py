@@ -1,16 +1,14 @@
 """The wallet area: shows orders and balances, and cancels orders."""
 
 from collections.abc import AsyncGenerator
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, checked
+from gateway_sdk.areas import Area, T, checked
 from gateway_sdk.errors import UnexpectedReplyError
 from gateway_sdk.outcome import Reply
-
-T = TypeVar("T")
 
 
 class WalletArea(Area):
@@ -31,7 +29,7 @@ class WalletArea(Area):
     ) -> Any:
         """Return one page of the tenant's order history.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"page": 1, "take": 1, "total": 57, "orders": [
@@ -43,11 +41,6 @@ class WalletArea(Area):
         Args:
             page: The number of the page; the interface does not say whether the first is 0 or 1.
             take: The number of orders in a page; the interface gives no bounds.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is not an integer.
@@ -113,7 +106,7 @@ class WalletArea(Area):
     ) -> Any:
         """Return the trading orders of a customer.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"customerId": "customer-0001", "orders": [
@@ -124,14 +117,8 @@ class WalletArea(Area):
 
         Args:
             customer_id: The gateway's id of the customer.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
-            InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such customer.
             GatewayError: the orders did not come; asking again does no harm.
         """
@@ -156,21 +143,13 @@ class WalletArea(Area):
     ) -> Any:
         """Return the balance that the tenant has for spot trading.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"balances": [{"currency": "CHF", "available": "26116.11"}]}
         ```
 
-        Args:
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
-
         Raises:
-            InvalidArgumentError: an argument is wrong; nothing was sent.
             GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
@@ -194,7 +173,7 @@ class WalletArea(Area):
         Cancelling an order twice has the same effect as cancelling it once, so a lost attempt is
         repeated unless the session's `RetryPolicy` forbids it.
 
-        The sandbox replies, and your gateway may reply otherwise:
+        The interface leaves the reply open (see `Area`); the sandbox replies:
 
         ```json
         {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
@@ -205,14 +184,8 @@ class WalletArea(Area):
         Args:
             wallet_id: The gateway's id of the wallet.
             order_id: The gateway's id of the order.
-            into: The type of your gateway's replies: any that pydantic can validate.
-            call: For this call alone: more `headers`, and its `deadline` in seconds.
-
-        Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
-            InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such order. If `outcome` is UNKNOWN, an earlier attempt was
                 lost and may have cancelled the order.
             GatewayError: its `outcome` says whether the order may have been cancelled.
