@@ -97,7 +97,7 @@ def test_copy_with_other_values_is_validated() -> None:
 
     assert copied.to_wire()["symbols"] == "USD,GBP"
     assert copied.to_wire()["endDate"] == "2026-01-01"
-    with pytest.raises(ValidationError, match=r"symbols\n  must hold strings .* not 5"):
+    with pytest.raises(ValidationError, match=r"symbols\n  must hold strings without commas"):
         copied.model_copy(update={"symbols": [5]})
 
 
@@ -133,16 +133,15 @@ def _document(value: Any) -> Callable[[], Any]:
 
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: OrderHistoryPage(page="12", take=5), "page\n  must be a whole number, not '12'"),  # type: ignore[arg-type]
-    (lambda: OrderHistoryPage(page=1, take=True), "take\n  must be a whole number, not True"),
-    (lambda: OrderHistoryPage(page=1.0, take=1), "page\n  must be a whole number, not 1.0"),  # type: ignore[arg-type]
-    (lambda: OrderHistoryPage(page="1" * 99, take=1), "page\n  must be a whole number, not str"),  # type: ignore[arg-type]
+    (lambda: OrderHistoryPage(page="12", take=5), "page\n  must be a whole number, not str"),  # type: ignore[arg-type]
+    (lambda: OrderHistoryPage(page=1, take=True), "take\n  must be a whole number, not bool"),
+    (lambda: OrderHistoryPage(page=1.0, take=1), "page\n  must be a whole number, not float"),  # type: ignore[arg-type]
     (lambda: OrderHistoryPage(page=[1], take=1), "page\n  must be a whole number, not list"),  # type: ignore[arg-type]
     (lambda: OrderHistoryPage(take=1), "page\n  is missing"),  # type: ignore[call-arg]
     (lambda: _query(base=10**5000), "base\n  must be a string, not int"),
-    (lambda: _query(symbols=5), "symbols\n  must be a string or an iterable of codes, not 5"),
+    (lambda: _query(symbols=5), "symbols\n  must be a string or an iterable of codes, not int"),
     (lambda: _query(end_date=None), "end_date\n  must be a string or a date, not None"),
-    (lambda: ExchangeRateSeriesRequest.model_validate({"base": "EUR"}), "start_date\n  is missing"),
+    (lambda: ExchangeRateSeriesRequest.model_validate({"base": "EUR"}), "startDate\n  is missing"),
     (lambda: CreateRequest(is_b2b=CANARY), "is_b2b\n  must be True or False, not str"),  # type: ignore[arg-type]
     (lambda: CreateRequest(customer_type=4711), "customer_type\n  must be a string, not int"),  # type: ignore[arg-type]
     (lambda: CreateRequest(share_percentage=2**63), "share_percentage\n  must fit into 64 bits"),
@@ -153,13 +152,13 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: CreateRequest.model_validate_json('{"notifications":5}'),
         "notifications\n  must be a list or tuple, not int",
     ),
-    (lambda: CreateRequest(person=CANARY), "person\n  must be a PersonData or a mapping, not str"),  # type: ignore[arg-type]
-    (lambda: AddressesItem(address=CANARY), "address\n  must be an Address or a mapping, not str"),  # type: ignore[arg-type]
+    (lambda: CreateRequest(person=CANARY), "person\n  must be PersonData or a mapping, not str"),  # type: ignore[arg-type]
+    (lambda: AddressesItem(address=CANARY), "address\n  must be Address or a mapping, not str"),  # type: ignore[arg-type]
     (lambda: CreateRequest(person=None), "person\n  may be left out, but not null"),
     (lambda: PersonData(password=4711), "password\n  must be a string, not int"),  # type: ignore[arg-type]
     (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),
     (lambda: Revision(key=CANARY, value=None), "value\n  must be a string, not None"),  # type: ignore[arg-type]
-    (lambda: Address(street_number=["1", 2]), "street_number.1\n  must be a string, not int"),  # type: ignore[list-item]
+    (lambda: Address(street_number=["1", 2]), "street_number\n  must be a string, not int"),  # type: ignore[list-item]
     (
         lambda: CreateRequest.model_validate({"custmerType": CANARY}),
         "custmerType\n  is not a field of CreateRequest: did you mean customerType?",
@@ -178,7 +177,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "documents.0.dict\n  is not a field of DocumentsItem",
     ),
     (lambda: CreateRequest.model_validate({1: CANARY}), "1\n  is not a string, as the name"),
-    (lambda: CreateRequest.model_validate([CANARY]), "must be a CreateRequest or a mapping, not"),
+    (lambda: CreateRequest.model_validate([CANARY]), "must be CreateRequest or a mapping, not"),
     (lambda: CreateRequest.model_validate({"\ud800": CANARY}), "is wrong: Input should be"),
     (lambda: CreateRequest.model_validate_json("{"), "Invalid JSON"),
     (
@@ -189,7 +188,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: CreateRequest().model_copy(update={"customer_name": CANARY, "customerName": "B"}),
         "customer_name\n  is given twice: customerName is the same field",
     ),
-    (lambda: Revision.model_construct(key=CANARY).to_wire(), "value\n  is missing"),
+    (lambda: Revision.model_construct(key=CANARY), "value\n  is missing"),
     (_document({CANARY: float("nan")}), "verification_response\n  holds NaN or Infinity"),
     (_document([[{CANARY: {CANARY}}]]), "verification_response\n  must be a JSON value, not set"),
     (_document(_deep()), "verification_response\n  is nested too deeply"),

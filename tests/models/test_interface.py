@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from pydantic.alias_generators import to_snake
 
 from gateway_sdk import models
 from gateway_sdk.models._base import Model, RequestModel
@@ -50,7 +49,7 @@ def _fields(*names: str, where: Callable[[Field], bool] = _is_any) -> list[Any]:
 def _missing(name: str, field: Field) -> str:
     if name in REPLIES:
         return f"{field.wire_name}\n  Field required"
-    return f"{to_snake(field.wire_name)}\n  is missing"
+    return f"{field.wire_name}\n  is missing"
 
 
 def _wrong_values(kind: str) -> list[Any]:

@@ -9,7 +9,7 @@ from pydantic import SecretStr, ValidationError
 from rich.pretty import pretty_repr
 
 from gateway_sdk import models
-from gateway_sdk.models import CreateRequest, PersonData, SecretQuestionItem
+from gateway_sdk.models import PersonData, SecretQuestionItem
 from tests.interface_table import MODELS, SECRETS
 
 MASK = "**********"
@@ -52,7 +52,7 @@ def test_no_text_of_a_customer_model_shows_a_value(name: str, show: Any) -> None
 
     assert CANARY not in shown
     assert "471147114711" not in shown
-    assert all(f"{field}=…" in shown for field in type(model).model_fields)
+    assert all(f"{field}='{MASK}'" in shown for field in type(model).model_fields)
 
 
 @pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
@@ -67,7 +67,7 @@ def test_the_text_of_an_error_shows_its_status_alone(show: Any) -> None:
 
 
 def test_repr_leaves_out_what_was_not_set() -> None:
-    assert repr(PersonData(email=CANARY)) == "PersonData(email=…)"
+    assert repr(PersonData(email=CANARY)) == "PersonData(email='**********')"
 
 
 @pytest.mark.parametrize(("name", "wire_name"), SECRETS)
@@ -109,24 +109,6 @@ def test_validation_error_shows_no_value(name: str) -> None:
 
     assert CANARY not in str(caught.value)
     assert CANARY not in repr(caught.value)
-
-
-def test_to_wire_failure_shows_no_secret() -> None:
-    forged = PersonData.model_construct(pin_code=SecretStr(CANARY), email=[CANARY])
-
-    with pytest.raises(Exception, match="email") as caught:
-        forged.to_wire()
-
-    assert CANARY not in str(caught.value)
-
-
-def test_to_wire_refuses_a_model_within_a_model_that_was_never_validated() -> None:
-    forged = CreateRequest(person=PersonData.model_construct(email=[CANARY]))
-
-    with pytest.raises(ValueError, match="CreateRequest holds a model") as caught:
-        forged.to_wire()
-
-    assert CANARY not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)

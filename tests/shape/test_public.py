@@ -52,13 +52,14 @@ def lines_of(name: str, it: Any) -> Iterator[str]:
     had: dict[str, Any] = {}
     for base in [it] if is_error else reversed(ours(it)):
         had.update(vars(base))
+    inherited = {"of_call", *(dir(BaseModel) if issubclass(it, BaseModel) else ())}
     own = [member for member in sorted(had) if member[0] != "_" and member not in members]
     yield f"{name}{'' if members else made}{f' of {bases}' if bases else ''}"
     for member in own:
         function = getattr(had[member], "__func__", had[member])
         if not isinstance(function, FunctionType):
             members.append(member)
-        elif member != "of_call":
+        elif member not in inherited:
             yield f"    .{member}{parameters_of(function)}"
     if members:
         yield f"    {' '.join(sorted({*members} - {'model_config'}))}"

@@ -23,7 +23,6 @@ from gateway_sdk._http.reply import (
     media_type,
     utf8_json,
 )
-from gateway_sdk.models._words import describe
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -59,7 +58,11 @@ def unexpected_reply(
     reply: RawReply, problem: ContentError | ValidationError, *, by_interface: bool
 ) -> errors.UnexpectedReplyError:
     # Its outcome is APPLIED, except for a web page, which does not come from the gateway.
-    problems = describe(problem) if isinstance(problem, ValidationError) else ""
+    problems = ""
+    if isinstance(problem, ValidationError):
+        from gateway_sdk.models._base import describe  # noqa: PLC0415 - few replies are wrong
+
+        problems = describe(problem)
     shown = problems if by_interface else "see error.problems"
     error = errors.UnexpectedReplyError(
         f"the gateway answered {_phrase(reply.status)}, but the body "

@@ -9,12 +9,11 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.models._words import describe
 from gateway_sdk.operations import Content, Header, Operation
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
@@ -217,8 +216,6 @@ def encode_json(value: object) -> bytes:
         return (write and write(value)) or _ENCODER.encode(value).encode()
     except InvalidArgumentError:
         raise
-    except ValidationError as error:  # of a model that was made without validation
-        raise InvalidArgumentError(describe(error)) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
         # Without the cause, whose text may show the value.
         raise InvalidArgumentError(f"the body is no JSON value ({type(error).__name__})") from None

@@ -7,7 +7,6 @@ from pydantic import BaseModel, ValidationError
 
 from gateway_sdk._call.call import Caller
 from gateway_sdk.errors import InvalidArgumentError
-from gateway_sdk.models._words import describe
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -37,6 +36,8 @@ def checked(model: type[M], values: Any) -> M:
         given = dict(values) if is_other else values
         made: M = model.__pydantic_validator__.validate_python(given)
     except ValidationError as error:
+        from gateway_sdk.models._base import describe  # noqa: PLC0415 - after a mistake only
+
         # No cause: it holds the values.
         raise InvalidArgumentError(describe(error)) from None
     else:

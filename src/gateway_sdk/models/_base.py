@@ -1,8 +1,6 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import (
@@ -15,20 +13,45 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticSerializationError
+from pydantic_core import (
+    ErrorDetails,
+    InitErrorDetails,
+    PydanticCustomError,
+    PydanticSerializationError,
+)
 
 from gateway_sdk._python import safe_repr
-from gateway_sdk.models._words import in_plain_words
 
 _MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
 
 MASK: Final = str(SecretStr("any"))
 IN_CLEAR: Final = object()  # a context that only the JSON to send is written with
-_ON_THE_WIRE: Final[dict[str, Any]] = {
-    "by_alias": True,
-    "exclude_unset": True,
-    "context": IN_CLEAR,
-    "warnings": "error",
+
+PROBLEM: Final = "wrong_argument"
+"""The type of the errors with words of ours, which differs from pydantic's own types."""
+_SHOWN_PROBLEMS: Final = 10
+
+# By type of pydantic's errors. A field with other needs has its own validator.
+_WANTED: Final = {
+    "string_type": "a string",
+    "string_sub_type": "a string",
+    "int_type": "a whole number",
+    "bool_type": "True or False",
+    "is_instance_of": "a list or tuple",
+    "list_type": "a list or tuple",
+    "sequence_str": "a list or tuple",
+    "invalid-json-value": "a JSON value",
+    "model_type": "{class_name} or a mapping",
+}
+_WRONG: Final = {
+    "missing": "is missing",
+    "invalid_key": "is not a string, as the name of a field must be",
+    "greater_than_equal": "must fit into 64 bits",
+    "less_than_equal": "must fit into 64 bits",
+    "frozen_instance": "cannot be changed: models are frozen, so make a new one",
+    "finite_number": "holds NaN or Infinity, which are not JSON",
+    "recursion_depth_exceeded": "is nested too deeply",
+    "recursion_loop": "is nested too deeply, or holds itself",
 }
 
 
@@ -36,7 +59,7 @@ class Model(BaseModel):
     """The base of every model that is sent or received as a JSON object.
 
     Fields can be given by their Python name or by their wire name. Fields that were not given are
-    not sent; None is sent as null.
+    not sent; None is sent as null. Every model is validated, also by `model_construct`.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -56,90 +79,57 @@ class Model(BaseModel):
             try:
                 super().__setattr__(name, value)
             except ValidationError as error:  # it shows the value, which may be secret
-                raise in_plain_words(error, type(self), personal=True) from None
+                raise _in_plain_words(error, type(self)) from None
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+        return cls.model_validate(values)
 
     @safe_repr
     def __repr__(self) -> str:
         return super().__repr__()
 
-    @safe_repr
     def __str__(self) -> str:
-        return super().__str__()
+        return repr(self)
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the JSON object to send: wire names, only fields that were set, clear secrets.
-
-        A model that was made without validation, by `model_construct`, is validated here.
-
-        Raises:
-            ValueError: a value does not fit its field.
-        """
-        values = {**self.__dict__, **(self.model_extra or {})}  # a name may be that of a method
-        given = {name: value for name, value in values.items() if name in self.model_fields_set}
-        validated = type(self).model_validate(given)
-        with suppress(PydanticSerializationError):  # its text shows the value
-            return validated.model_dump(mode="json", **_ON_THE_WIRE)
-        msg = f"{type(self).__name__} holds a model that was made without validation"
-        raise ValueError(msg)
+        """Return the JSON object to send: wire names, only fields that were set, clear secrets."""
+        # The warnings, of a free JSON value that was changed since, would show it.
+        return self.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, context=IN_CLEAR, warnings=False
+        )
 
     def _wire_json(self) -> bytes | None:
-        """Return the JSON of `to_wire` in half the time; None if `to_wire` is needed."""
-        # For a model that was made without validation, for what may hold NaN or infinity, and for
-        # long JSON, in which a number may have more digits than Python writes.
-        # The serializer itself: `model_dump_json` takes twice as long.
-        write = self.__pydantic_serializer__.to_json
+        """Return the JSON of `to_wire`, without a dictionary; None if that is needed."""
         try:
-            if _is_text(self):  # no context and no warnings are needed, and it takes half as long
-                return write(self, by_alias=True, exclude_unset=True)
-            if not _required(type(self)) <= self.__dict__.keys():
-                return None
-            data = write(self, **_ON_THE_WIRE)
+            # The serializer itself: `model_dump_json` takes twice as long.
+            data = self.__pydantic_serializer__.to_json(
+                self, by_alias=True, exclude_unset=True, context=IN_CLEAR, warnings=False
+            )
         except PydanticSerializationError:
             return None
-        return None if len(data) > _MOST_DIGITS or b"NaN" in data or b"Infinity" in data else data
-
-
-@lru_cache(maxsize=64)
-def _required(kind: type[Model]) -> frozenset[str]:
-    """Return the fields that a model must have, which `model_construct` does not check."""
-    return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
-
-
-@lru_cache(maxsize=64)
-def _text_fields(kind: type[Model]) -> int:
-    """Count the fields of a model that has texts only; 0 for another one."""
-    fields = kind.model_fields.values()
-    return len(fields) if all(field.annotation is str for field in fields) else 0
-
-
-def _is_text(model: Model) -> bool:
-    """Tell whether a model has texts only, which are neither secret, wrong nor missing."""
-    if len(model.__dict__) != _text_fields(type(model)):
-        return False
-    for value in model.__dict__.values():  # noqa: SIM110 - `all` takes ten times as long
-        if type(value) is not str:  # it was made without validation
-            return False
-    return True
+        # In long JSON a number may have more digits than Python writes. `in` is slower than `find`.
+        may_be_odd = data.find(b"NaN") >= 0 or data.find(b"Infinity") >= 0
+        return None if may_be_odd or len(data) > _MOST_DIGITS else data
 
 
 class RequestModel(Model):
     """A request: a field that the interface does not know is refused.
 
     A value that does not fit raises a `ValidationError`, which names the field, what it must be
-    and what was given, in the same words as the errors of the methods. Do not subclass a request:
-    inside another one, the fields that a subclass adds are not sent.
+    and the type of what was given, in the same words as the errors of the methods. Do not subclass
+    a request: inside another one, the fields that a subclass adds are not sent.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-    _personal: ClassVar[bool] = False
 
     @model_validator(mode="wrap")
     @classmethod
-    def _in_plain_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validated(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
-            raise in_plain_words(error, cls, personal=cls._personal) from None
+            raise _in_plain_words(error, cls) from None
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, with other values by either name of a field.
@@ -159,3 +149,62 @@ class ReplyModel(Model):
     """A reply: fields that the interface does not know are kept, in `model_extra`."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+
+def problem(message: str) -> PydanticCustomError:
+    """Return the error for a field; the message follows its name."""
+    return PydanticCustomError(PROBLEM, "{message}", {"message": message})
+
+
+def type_of(value: object) -> str:
+    """Name the type of a value, which itself may be secret or personal."""
+    return "None" if value is None else type(value).__name__
+
+
+def _in_plain_words(error: ValidationError, model: type[BaseModel]) -> ValidationError:
+    """Return an error of pydantic's in words for the users of a model, without values."""
+    lines: list[InitErrorDetails] = []
+    for detail in error.errors(include_url=False):
+        is_converted = detail["type"] == PROBLEM  # that of an inner model, or of a validator
+        # After the name of a field come the keys of a free JSON value, which are data.
+        location = detail["loc"] if is_converted else detail["loc"][:1]
+        message = detail["msg"] if is_converted else _message(detail, model)
+        # The input would be in errors() and in pickles.
+        lines.append({"type": problem(message), "loc": location, "input": None})
+    return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        return _unknown(str(detail["loc"][-1]), model)
+    if kind in _WANTED:
+        wanted = _WANTED[kind].format_map(detail.get("ctx", {}))
+        return f"must be {wanted}, not {type_of(detail['input'])}"
+    return _WRONG.get(kind, f"is wrong: {detail['msg']}")
+
+
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    fields = model.model_fields.items()
+    wire_names = {ours: str(field.serialization_alias) for ours, field in fields}
+    if name in wire_names:
+        return f"is given twice: {wire_names[name]} is the same field"
+    from difflib import get_close_matches  # noqa: PLC0415 - after a mistake only
+
+    close = get_close_matches(name, [*wire_names, *wire_names.values()], n=1)
+    return f"is not a field of {model.__name__}" + "".join(f": did you mean {it}?" for it in close)
+
+
+def describe(error: ValidationError) -> str:
+    """Name the first few wrong fields and the reasons, without their values."""
+    problems = error.errors(include_input=False, include_url=False)
+    first = "; ".join(map(_described, problems[:_SHOWN_PROBLEMS]))
+    more = len(problems) - _SHOWN_PROBLEMS
+    return first + (f"; and {more} more" if more > 0 else "")
+
+
+def _described(problem: ErrorDetails) -> str:
+    field = ".".join(map(str, problem["loc"]))[:100]
+    if problem["type"] == PROBLEM:
+        return f"{field or 'the value'} {problem['msg'][:150]}"
+    return f"{field or 'it'}: {problem['msg'][:100]}"

@@ -1,7 +1,7 @@
 """The models of the customer area: a person with addresses, telephone numbers and documents."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -13,18 +13,9 @@ from pydantic import (
     SerializationInfo,
 )
 
-from gateway_sdk.models._base import IN_CLEAR, MASK, RequestModel
-from gateway_sdk.models._words import problem
+from gateway_sdk.models._base import IN_CLEAR, MASK, RequestModel, problem
 
 _T = TypeVar("_T")
-
-
-class _Hidden:
-    def __repr__(self) -> str:
-        return "…"
-
-
-_HIDDEN: Final = _Hidden()
 
 
 def _refuse_null(value: _T | None) -> _T:
@@ -42,12 +33,10 @@ def _refuse_mask(secret: SecretStr) -> SecretStr:
 
 
 def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr | str | None:
-    """Return the clear text for `to_wire`, and the mask for every other dump."""
-    if secret is None:
-        return None
-    if info.context is IN_CLEAR:
-        return secret.get_secret_value()
-    return secret if info.mode == "python" else MASK
+    """Return the clear text for `to_wire`; pydantic writes the mask for every other dump."""
+    if secret is None or info.context is not IN_CLEAR:
+        return secret
+    return secret.get_secret_value()
 
 
 _Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
@@ -64,11 +53,9 @@ _Secret = Annotated[
 class _PersonalModel(RequestModel):
     """A request that holds personal data: its repr names the fields that are set, no values."""
 
-    _personal: ClassVar[bool] = True
-
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         set_here = self.model_fields_set
-        return ((name, _HIDDEN) for name in type(self).model_fields if name in set_here)
+        return ((name, MASK) for name in type(self).model_fields if name in set_here)
 
 
 class Name(_PersonalModel):

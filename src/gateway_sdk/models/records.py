@@ -13,8 +13,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from gateway_sdk.models._base import ReplyModel, RequestModel
-from gateway_sdk.models._words import problem, shown
+from gateway_sdk.models._base import ReplyModel, RequestModel, problem, type_of
 
 T = TypeVar("T")
 
@@ -27,13 +26,13 @@ def _joined(symbols: Any) -> Any:
     if isinstance(symbols, str):
         return symbols
     if not isinstance(symbols, Iterable):
-        raise problem(f"must be a string or an iterable of codes, not {shown(symbols)}")
+        raise problem(f"must be a string or an iterable of codes, not {type_of(symbols)}")
     codes = list(symbols)
     if not codes:
         raise problem("is empty")
     for code in codes:
         if not isinstance(code, str) or not code or "," in code:
-            raise problem(f"must hold strings without commas, such as 'USD', not {shown(code)}")
+            raise problem("must hold strings without commas, such as 'USD'")
     return ",".join(sorted(codes) if isinstance(symbols, set | frozenset) else codes)
 
 
@@ -44,7 +43,7 @@ def _day(day: Any) -> Any:
     if isinstance(day, datetime):
         raise problem("is a datetime, whose day depends on the time zone: give its date()")
     if not isinstance(day, date):
-        raise problem(f"must be a string or a date, not {shown(day)}")
+        raise problem(f"must be a string or a date, not {type_of(day)}")
     return day.isoformat()
 
 
