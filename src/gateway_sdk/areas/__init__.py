@@ -1,15 +1,28 @@
 """The six areas of the gateway: coroutine methods on top of `Caller`. Here is their base."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from gateway_sdk._call.call import Caller
+from gateway_sdk._call.options import PerCall
 from gateway_sdk.errors import InvalidArgumentError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+
+
+class IntoType(PerCall, Generic[T]):
+    """The options of a call whose reply is validated into a type."""
+
+    into: type[T]
+
+
+class IntoAny(PerCall, total=False):
+    """The options of a call whose reply the interface leaves open; a union is no `type`."""
+
+    into: Any
 
 
 class Area:

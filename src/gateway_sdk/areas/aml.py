@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas import Area, T
+from gateway_sdk.areas import Area, IntoAny, IntoType, T
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -35,9 +34,7 @@ class AmlArea(Area):
         document_id: str,
         content: "BodyContent",
         content_type: str | None = None,
-        *,
-        into: type[T],
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoType[T]],
     ) -> T: ...
 
     @overload
@@ -46,9 +43,7 @@ class AmlArea(Area):
         document_id: str,
         content: "BodyContent",
         content_type: str | None = None,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any: ...
 
     async def change_document_status(
@@ -56,9 +51,7 @@ class AmlArea(Area):
         document_id: str,
         content: "BodyContent",
         content_type: str | None = None,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any:
         """Change the status of a document.
 
@@ -80,7 +73,6 @@ class AmlArea(Area):
         # Interface: Endpoints 8
         return await self._caller.call(
             operations.CHANGE_DOCUMENT_STATUS,
-            into=into,
             path={"documentId": document_id},
             body=Unchecked(_present, content),
             content_type=content_type,
@@ -94,9 +86,7 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        *,
-        into: type[T],
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoType[T]],
     ) -> T: ...
 
     @overload
@@ -106,9 +96,7 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any: ...
 
     async def update_document(
@@ -117,9 +105,7 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any:
         """Replace the content of a document.
 
@@ -141,7 +127,6 @@ class AmlArea(Area):
         # Interface: Endpoints 9, whose placeholder is named docid
         return await self._caller.call(
             operations.UPDATE_DOCUMENT,
-            into=into,
             path={"docid": document_id},
             body=Unchecked(_present, content),
             content_type=content_type,
@@ -155,9 +140,7 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        *,
-        into: type[T],
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoType[T]],
     ) -> T: ...
 
     @overload
@@ -166,9 +149,7 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any: ...
 
     async def upload_document(
@@ -176,9 +157,7 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any:
         """Upload a document; a second call uploads a second one, so it is never repeated for you.
 
@@ -198,7 +177,6 @@ class AmlArea(Area):
         # Interface: Endpoints 10
         return await self._caller.call(
             operations.UPLOAD_DOCUMENT,
-            into=into,
             body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,

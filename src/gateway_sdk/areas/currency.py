@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk.results import BulkResult
@@ -26,9 +25,7 @@ class CurrencyArea(Area):
         symbols: str | Iterable[str],
         start_date: str | date,
         end_date: str | date,
-        *,
-        into: type[T],
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoType[T]],
     ) -> T: ...
 
     @overload
@@ -38,9 +35,7 @@ class CurrencyArea(Area):
         symbols: str | Iterable[str],
         start_date: str | date,
         end_date: str | date,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any: ...
 
     async def exchange_rate_series(
@@ -49,9 +44,7 @@ class CurrencyArea(Area):
         symbols: str | Iterable[str],
         start_date: str | date,
         end_date: str | date,
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any:
         """Return the exchange rates of currencies against a base over a range of days.
 
@@ -81,7 +74,7 @@ class CurrencyArea(Area):
         operation = operations.EXCHANGE_RATE_SERIES
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
         body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, request))
-        return await self._caller.call(operation, into=into, body=body, **call)
+        return await self._caller.call(operation, body=body, **call)
 
     def exchange_rate_series_bulk(
         self,

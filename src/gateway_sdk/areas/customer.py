@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -18,28 +17,16 @@ class CustomerArea(Area):
 
     @overload
     async def create_customer(
-        self,
-        request: "CreateRequest | Mapping[str, Any]",
-        *,
-        into: type[T],
-        **call: Unpack[PerCall],
+        self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoType[T]]
     ) -> T: ...
 
     @overload
     async def create_customer(
-        self,
-        request: "CreateRequest | Mapping[str, Any]",
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoAny]
     ) -> Any: ...
 
     async def create_customer(
-        self,
-        request: "CreateRequest | Mapping[str, Any]",
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoAny]
     ) -> Any:
         """Create a customer; a second call creates a second one, so it is never repeated for you.
 
@@ -58,16 +45,14 @@ class CustomerArea(Area):
         """
         # Interface: Endpoints 1
         body = Unchecked(lambda: checked(models.CreateRequest, request))
-        return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
+        return await self._caller.call(operations.CREATE_CUSTOMER, body=body, **call)
 
     @overload
     async def revise_customer(
         self,
         customer_id: str,
         revisions: "Mapping[str, str] | Iterable[Revision]",
-        *,
-        into: type[T],
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoType[T]],
     ) -> T: ...
 
     @overload
@@ -75,18 +60,14 @@ class CustomerArea(Area):
         self,
         customer_id: str,
         revisions: "Mapping[str, str] | Iterable[Revision]",
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any: ...
 
     async def revise_customer(
         self,
         customer_id: str,
         revisions: "Mapping[str, str] | Iterable[Revision]",
-        *,
-        into: Any = None,
-        **call: Unpack[PerCall],
+        **call: Unpack[IntoAny],
     ) -> Any:
         """Change fields of an existing customer.
 
@@ -108,7 +89,6 @@ class CustomerArea(Area):
         # Interface: Endpoints 2; Revision entry
         return await self._caller.call(
             operations.REVISE_CUSTOMER,
-            into=into,
             path={"customerId": customer_id},
             body=Unchecked(lambda: {"revisions": _revisions(revisions)}),
             **call,

@@ -5,8 +5,7 @@ from typing import Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import PerCall
-from gateway_sdk.areas import Area, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 from gateway_sdk.errors import UnexpectedReplyError
 from gateway_sdk.outcome import Reply
 
@@ -15,18 +14,12 @@ class WalletArea(Area):
     """Shows orders and balances, and cancels orders."""
 
     @overload
-    async def order_history(
-        self, page: int, take: int, *, into: type[T], **call: Unpack[PerCall]
-    ) -> T: ...
+    async def order_history(self, page: int, take: int, **call: Unpack[IntoType[T]]) -> T: ...
 
     @overload
-    async def order_history(
-        self, page: int, take: int, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any: ...
+    async def order_history(self, page: int, take: int, **call: Unpack[IntoAny]) -> Any: ...
 
-    async def order_history(
-        self, page: int, take: int, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any:
+    async def order_history(self, page: int, take: int, **call: Unpack[IntoAny]) -> Any:
         """Return one page of the tenant's order history.
 
         The interface leaves the reply open (see `Area`); the sandbox replies:
@@ -48,7 +41,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 4; Order history page request
         body = _page_request(page, take)
-        return await self._caller.call(operations.ORDER_HISTORY, into=into, body=body, **call)
+        return await self._caller.call(operations.ORDER_HISTORY, body=body, **call)
 
     async def order_history_pages(
         self, take: int = 100, *, first_page: int = 1
@@ -92,18 +85,12 @@ class WalletArea(Area):
             page += 1
 
     @overload
-    async def trading_order_history(
-        self, customer_id: str, *, into: type[T], **call: Unpack[PerCall]
-    ) -> T: ...
+    async def trading_order_history(self, customer_id: str, **call: Unpack[IntoType[T]]) -> T: ...
 
     @overload
-    async def trading_order_history(
-        self, customer_id: str, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any: ...
+    async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any: ...
 
-    async def trading_order_history(
-        self, customer_id: str, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any:
+    async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any:
         """Return the trading orders of a customer.
 
         The interface leaves the reply open (see `Area`); the sandbox replies:
@@ -124,23 +111,15 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
-        return await self._caller.call(
-            operations.TRADING_ORDER_HISTORY, into=into, path=path, **call
-        )
+        return await self._caller.call(operations.TRADING_ORDER_HISTORY, path=path, **call)
 
     @overload
-    async def spot_trading_available_balance(
-        self, *, into: type[T], **call: Unpack[PerCall]
-    ) -> T: ...
+    async def spot_trading_available_balance(self, **call: Unpack[IntoType[T]]) -> T: ...
 
     @overload
-    async def spot_trading_available_balance(
-        self, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any: ...
+    async def spot_trading_available_balance(self, **call: Unpack[IntoAny]) -> Any: ...
 
-    async def spot_trading_available_balance(
-        self, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any:
+    async def spot_trading_available_balance(self, **call: Unpack[IntoAny]) -> Any:
         """Return the balance that the tenant has for spot trading.
 
         The interface leaves the reply open (see `Area`); the sandbox replies:
@@ -153,21 +132,17 @@ class WalletArea(Area):
             GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
-        return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=into, **call)
+        return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, **call)
 
     @overload
     async def cancel_order(
-        self, wallet_id: str, order_id: str, *, into: type[T], **call: Unpack[PerCall]
+        self, wallet_id: str, order_id: str, **call: Unpack[IntoType[T]]
     ) -> T: ...
 
     @overload
-    async def cancel_order(
-        self, wallet_id: str, order_id: str, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any: ...
+    async def cancel_order(self, wallet_id: str, order_id: str, **call: Unpack[IntoAny]) -> Any: ...
 
-    async def cancel_order(
-        self, wallet_id: str, order_id: str, *, into: Any = None, **call: Unpack[PerCall]
-    ) -> Any:
+    async def cancel_order(self, wallet_id: str, order_id: str, **call: Unpack[IntoAny]) -> Any:
         """Cancel a trading order.
 
         Cancelling an order twice has the same effect as cancelling it once, so a lost attempt is
@@ -192,7 +167,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
-        return await self._caller.call(operations.CANCEL_ORDER, into=into, path=path, **call)
+        return await self._caller.call(operations.CANCEL_ORDER, path=path, **call)
 
 
 def _page_request(page: int, take: int) -> Unchecked:
