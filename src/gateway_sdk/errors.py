@@ -39,7 +39,7 @@ reply of the gateway is in the attributes of the error, in its own process only.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 from gateway_sdk import models
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
@@ -122,12 +122,9 @@ class GatewayError(Exception):
         return self._text()
 
     def __str__(self) -> str:
-        return self._text(hint=self._hint())
+        return self._text()
 
-    def _hint(self) -> str:
-        return ""
-
-    def _text(self, *, hint: str = "") -> str:
+    def _text(self, hint: str = "") -> str:
         message = super().__str__() + hint
         if self.operation is None:
             return message
@@ -146,26 +143,23 @@ class GatewayError(Exception):
 
     def __copy__(self) -> Self:
         """Return a copy for another caller, with all attributes (a pickle holds only some)."""
-        kept = {**vars(self)}
+        kept = {"args": self.args, **vars(self)}
         if "__notes__" in kept:  # a list, to which add_note appends
             kept["__notes__"] = [*kept["__notes__"]]
-        return cast("Self", _make(type(self), self.args, kept))
+        twin = type(self).__new__(type(self), *self.args)
+        twin.__setstate__(kept)
+        return twin
 
     def __deepcopy__(self, _: object) -> Self:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make, (type(self), self.args, self._pickled())
+        # An OSError sets `args` in __init__ only, which a subclass may replace.
+        kept = {"args": self.args, **self._pickled()}
+        return type(self).__new__, (type(self), *self.args), kept
 
     def _pickled(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name in _PICKLED}
-
-
-def _make(kind: type[GatewayError], args: tuple[Any, ...], kept: Mapping[str, Any]) -> GatewayError:
-    error = kind.__new__(kind, *args)
-    error.args = args  # an OSError sets them in __init__ only, which a subclass may replace
-    error.__dict__.update(kept)
-    return error
 
 
 class ConfigurationError(GatewayError, ValueError):
@@ -318,10 +312,10 @@ class StatusError(_ReplyError):
     payload: "models.ErrorPayload | None" = None
     retry_after: float | None = None
 
-    def _hint(self) -> str:
+    def __str__(self) -> str:
         # The words themselves may hold personal data.
         known = self.payload and self.payload.message
-        return ": error.payload.message has the reason" if known else ""
+        return self._text(": error.payload.message has the reason" if known else "")
 
     def _pickled(self) -> dict[str, Any]:
         payload = self.payload and self.payload.without_text()
