@@ -154,12 +154,10 @@ class GatewayError(Exception):
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        kept = {name: value for name, value in vars(self).items() if name in _PICKLED}
         # An OSError sets `args` in __init__ only, which a subclass may replace.
-        kept = {"args": self.args, **self._pickled()}
+        kept["args"] = self.args
         return type(self).__new__, (type(self), *self.args), kept
-
-    def _pickled(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name in _PICKLED}
 
 
 class ConfigurationError(GatewayError, ValueError):
@@ -316,10 +314,6 @@ class StatusError(_ReplyError):
         # The words themselves may hold personal data.
         known = self.payload and self.payload.message
         return self._text(": error.payload.message has the reason" if known else "")
-
-    def _pickled(self) -> dict[str, Any]:
-        payload = self.payload and self.payload.without_text()
-        return {**super()._pickled(), "payload": payload}
 
 
 class InvalidRequestError(StatusError):

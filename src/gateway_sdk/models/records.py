@@ -18,7 +18,6 @@ from gateway_sdk.models._base import ReplyModel, RequestModel, problem, type_of
 T = TypeVar("T")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_TIMESTAMP: Final = re.compile(r"[0-9T:.+Z -]{1,40}")
 
 
 def _joined(symbols: Any) -> Any:
@@ -165,13 +164,6 @@ class ErrorPayload(ReplyModel):
     message: Lenient[str] = None
     timestamp: Lenient[str] = None
     status: Lenient[int] = None
-
-    def without_text(self) -> "ErrorPayload":
-        """Return a copy without any text of the gateway."""
-        kept = {"status": self.status, "timestamp": self.timestamp}
-        if self.timestamp is None or not _TIMESTAMP.fullmatch(self.timestamp):
-            del kept["timestamp"]
-        return ErrorPayload.model_validate(kept)
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield "status", self.status
