@@ -44,14 +44,13 @@ class Area:
 
 def checked(model: type[M], values: Any) -> M:
     """Make a model of the arguments, or raise `InvalidArgumentError`, which names the fields."""
+    is_other = type(values) is not dict and isinstance(values, Mapping)
     try:
-        is_other = type(values) is not dict and isinstance(values, Mapping)
-        given = dict(values) if is_other else values
-        made: M = model.__pydantic_validator__.validate_python(given)
+        # The validator itself: `model_validate` takes longer.
+        made: M = model.__pydantic_validator__.validate_python(dict(values) if is_other else values)
     except ValidationError as error:
         from gateway_sdk.models._base import describe  # noqa: PLC0415 - after a mistake only
 
         # No cause: it holds the values.
         raise InvalidArgumentError(describe(error)) from None
-    else:
-        return made
+    return made

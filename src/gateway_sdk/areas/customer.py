@@ -1,7 +1,7 @@
 """The customer area: creates customers and revises them."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
@@ -10,6 +10,8 @@ from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.models import CreateRequest, Revision
+
+    Revisions: TypeAlias = Mapping[str, str] | Iterable[Revision]
 
 
 class CustomerArea(Area):
@@ -49,25 +51,16 @@ class CustomerArea(Area):
 
     @overload
     async def revise_customer(
-        self,
-        customer_id: str,
-        revisions: "Mapping[str, str] | Iterable[Revision]",
-        **call: Unpack[IntoType[T]],
+        self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoType[T]]
     ) -> T: ...
 
     @overload
     async def revise_customer(
-        self,
-        customer_id: str,
-        revisions: "Mapping[str, str] | Iterable[Revision]",
-        **call: Unpack[IntoAny],
+        self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoAny]
     ) -> Any: ...
 
     async def revise_customer(
-        self,
-        customer_id: str,
-        revisions: "Mapping[str, str] | Iterable[Revision]",
-        **call: Unpack[IntoAny],
+        self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoAny]
     ) -> Any:
         """Change fields of an existing customer.
 

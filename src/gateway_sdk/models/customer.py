@@ -246,9 +246,7 @@ class CreateRequest(_PersonalModel):
     categorization: str | None = None
     person: _NotNull[PersonData] = None
     notifications: _Items[NotificationsItem] = None
-    is_b2b: _NotNull[bool] = Field(
-        default=None, validation_alias="isB2B", serialization_alias="isB2B"
-    )
+    is_b2b: _NotNull[bool] = None
     share_percentage: _Int64 | None = None
     ultimate_percentage: _Int64 | None = None
     is_director: _NotNull[bool] = None
