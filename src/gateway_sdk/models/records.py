@@ -3,19 +3,17 @@
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     BeforeValidator,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
-    WrapValidator,
+    field_validator,
 )
 
 from gateway_sdk.models._base import ReplyModel, RequestModel, problem, type_of
-
-T = TypeVar("T")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -121,17 +119,6 @@ class OrderHistoryPage(RequestModel):
     take: int
 
 
-def _none_if_wrong(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Read a field of the wrong type as absent, so that a bad error record can still be read."""
-    try:
-        return check(value)
-    except ValidationError:
-        return None
-
-
-Lenient = Annotated[T | None, WrapValidator(_none_if_wrong)]
-
-
 def _as_it_is(name: str) -> Any:
     return Field(None, validation_alias=name, serialization_alias=name)
 
@@ -158,12 +145,21 @@ class ErrorPayload(ReplyModel):
     """
 
     # Interface: Error payload (ErrorPayload)
-    reason: Lenient[str] = None
-    path: Lenient[str] = None
-    method: Lenient[str] = None
-    message: Lenient[str] = None
-    timestamp: Lenient[str] = None
-    status: Lenient[int] = None
+    reason: str | None = None
+    path: str | None = None
+    method: str | None = None
+    message: str | None = None
+    timestamp: str | None = None
+    status: int | None = None
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _none_if_wrong(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        """Read a field of the wrong type as absent, so that a bad record can still be read."""
+        try:
+            return check(value)
+        except ValidationError:
+            return None
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield "status", self.status
