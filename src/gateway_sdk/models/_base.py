@@ -59,7 +59,7 @@ class Model(BaseModel):
     """The base of every model that is sent or received as a JSON object.
 
     Fields can be given by their Python name or by their wire name. Fields that were not given are
-    not sent; None is sent as null. Every model is validated, also by `model_construct`.
+    not sent; None is sent as null.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -80,10 +80,6 @@ class Model(BaseModel):
                 super().__setattr__(name, value)
             except ValidationError as error:  # it shows the value, which may be secret
                 raise _in_plain_words(error, type(self)) from None
-
-    @classmethod
-    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
-        return cls.model_validate(values)
 
     @safe_repr
     def __repr__(self) -> str:
@@ -116,9 +112,10 @@ class Model(BaseModel):
 class RequestModel(Model):
     """A request: a field that the interface does not know is refused.
 
-    A value that does not fit raises a `ValidationError`, which names the field, what it must be
-    and the type of what was given, in the same words as the errors of the methods. Do not subclass
-    a request: inside another one, the fields that a subclass adds are not sent.
+    Every request is validated, also by `model_construct` and `model_copy`. A value that does not
+    fit raises a `ValidationError`, which names the field, what it must be and the type of what was
+    given, in the same words as the errors of the methods. Do not subclass a request: inside
+    another one, the fields that a subclass adds are not sent.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -130,6 +127,10 @@ class RequestModel(Model):
             return handler(data)
         except ValidationError as error:
             raise _in_plain_words(error, cls) from None
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+        return cls.model_validate(values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, with other values by either name of a field.
