@@ -39,10 +39,12 @@ reply of the gateway is in the attributes of the error, in its own process only.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from gateway_sdk import models
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
+
+if TYPE_CHECKING:
+    from gateway_sdk.models import ErrorPayload
 
 _TEMPORARY: Final = frozenset({408, 429, *range(500, 600)} - {501, 505})
 """Statuses after which the same request may succeed; no retry helps an unknown method."""
@@ -307,7 +309,7 @@ class StatusError(_ReplyError):
         retry_after: Seconds that the gateway asks to wait; None if it does not ask.
     """
 
-    payload: "models.ErrorPayload | None" = None
+    payload: "ErrorPayload | None" = None
     retry_after: float | None = None
 
     def __str__(self) -> str:

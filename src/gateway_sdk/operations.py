@@ -6,13 +6,16 @@ of observers, which `_call/call.py` adds to each attempt.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 from gateway_sdk import models
 from gateway_sdk.outcome import Repeatability
+
+if TYPE_CHECKING:
+    from gateway_sdk.models import Country
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -171,7 +174,7 @@ SEND_WEBHOOK: Final[Operation[None]] = Operation(
 )
 
 # Interface: Endpoints 12; Endpoints rule 2. A POST that only reads: it takes no body.
-LIST_COUNTRIES: Final["Operation[list[models.Country]]"] = Operation(
+LIST_COUNTRIES: Final["Operation[list[Country]]"] = Operation(
     name="list_countries",
     method="POST",
     path="/countrydata/1.0.0/listData",

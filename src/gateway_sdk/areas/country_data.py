@@ -1,16 +1,19 @@
 """The country data area: the countries of the world."""
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from gateway_sdk import models, operations
+from gateway_sdk import operations
 from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area
+
+if TYPE_CHECKING:
+    from gateway_sdk.models import Country
 
 
 class CountryDataArea(Area):
     """Lists the countries of the world."""
 
-    async def list_countries(self, **call: Unpack[PerCall]) -> "list[models.Country]":
+    async def list_countries(self, **call: Unpack[PerCall]) -> "list[Country]":
         """Return every country that the gateway knows, in its order.
 
         The first of the sandbox, as JSON:
