@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from gateway_sdk._call.call import CallArguments, Caller, Unchecked
@@ -209,12 +209,7 @@ class GatewaySession(NotPickled):
         await self._caller.shared.prepare()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
