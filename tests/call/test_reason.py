@@ -341,13 +341,6 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
     (httpx.ProxyError("no tunnel: ReadError"), "made no tunnel", True),
     (httpx.ProxyError("502 CANARY"), "refused a tunnel: it answered 502", True),
     (httpx.ProxyError("407 CANARY"), "answered 407: it wants a user name and a password", False),
-    # Of SOCKS.
-    (
-        httpx.ProxyError("no login: it was refused"),
-        "did not accept the user name and the password",
-        False,
-    ),
-    (httpx.ProxyError("no tunnel: SOCKS failure 4"), "made no tunnel", True),
 ]
 
 

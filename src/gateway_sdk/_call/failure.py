@@ -246,19 +246,10 @@ def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
     return None if text is None else Reason(text, Advice.FIX)
 
 
-_OF_SOCKS: Final = {
-    "no SOCKS5": "does not speak SOCKS5: is the scheme of its address right?",
-    "no login": "did not accept the user name and the password",
-    "wants a login": "wants a user name and a password",
-}
-"""By the beginning of what the engine says."""
-
-
 def _reason_of_proxy(said: str) -> Reason:
     """Say how a proxy refused; the message has the name of the proxy before this text."""
     if said.startswith("407"):
         return Reason("answered 407: it wants a user name and a password", Advice.FIX)
     if status := re.match(r"\d{3}\b", said):
         return Reason(f"refused a tunnel: it answered {status[0]}")
-    text = _OF_SOCKS.get(said.partition(":")[0])
-    return Reason(text, Advice.FIX) if text else Reason("made no tunnel")
+    return Reason("made no tunnel")

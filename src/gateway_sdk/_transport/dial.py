@@ -15,7 +15,7 @@ from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.proxy import forwards, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
-from gateway_sdk._url import host_and_port
+from gateway_sdk._url import host_and_port, port_of
 from gateway_sdk._waiting import OwnCancellation, Shared, in_thread
 
 SocketAddress: TypeAlias = tuple[Any, ...]
@@ -26,8 +26,6 @@ KEPT: Final = 2.0
 
 DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
-
-_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Route:
@@ -132,7 +130,7 @@ class Route:
 
 
 def _address_of(url: httpx.URL) -> tuple[str, int]:
-    return url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
+    return url.raw_host.decode("ascii"), port_of(url)
 
 
 class Dialler:
