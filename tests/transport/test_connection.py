@@ -4,7 +4,6 @@ import asyncio
 import select
 import socket
 import struct
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -152,22 +151,22 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(
     if not has_poll:  # as on Windows
         monkeypatch.delattr(select, "poll")
     async with connected() as (connection, peer):
-        connection.rest()
-        assert connection.is_fit()
+        connection.rest(60.0)
+        assert connection.end_rest()
         ENDS[what](peer)
         await turns(10 if noticed else 0)
 
-        assert not connection.is_fit()
+        assert not connection.end_rest()
         assert connection.is_closing() == noticed
 
 
 async def test_what_has_a_rest_of_something_is_not_kept() -> None:
     """As when a server sends the end of TLS together with the reply."""
-    pool = Pool(time.monotonic)
+    pool = Pool()
     async with connected() as (connection, peer):
         peer.end.send(b"more than a reply")
         await turns(5)
-        assert not connection.is_fit()
+        assert not connection.end_rest()
         pool.add(connection)
         pool.keep(connection)
 
@@ -195,11 +194,11 @@ async def test_windows_loop_is_asked_whether_it_still_receives(
     receiving = Receiving()
     async with connected() as (connection, _):
         connection._transport._read_fut = receiving  # type: ignore[attr-defined]
-        assert connection.is_fit()
+        assert connection.end_rest()
         receiving.pending = False
-        assert not connection.is_fit()
+        assert not connection.end_rest()
         del connection._transport._read_fut  # type: ignore[attr-defined]
-        assert not connection.is_fit()
+        assert not connection.end_rest()
 
 
 @pytest.mark.posix  # Windows forgets what came before a reset

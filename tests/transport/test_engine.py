@@ -17,10 +17,21 @@ from gateway_sdk._call.failure import reason_of
 from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
 from tests.support.calls import Renewing
 from tests.support.engines import IDLE, Engine, body_of, engine_at
+from tests.support.failing_steps import turns
 from tests.support.logins import Clock
 from tests.support.raw_server import OK, Server, raw_server
 
 
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Move the clock of the event loop on."""
+    loop, clock = asyncio.get_running_loop(), Clock(0.0)
+    time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + clock.now)
+    return clock
+
+
+@pytest.mark.asyncio_loop
 @pytest.mark.parametrize(
     ("hint", "seconds"),
     [
@@ -33,12 +44,11 @@ from tests.support.raw_server import OK, Server, raw_server
     ],
 )
 async def test_a_server_says_how_long_it_keeps_an_idle_connection(
-    hint: bytes, seconds: float
+    clock: Clock, hint: bytes, seconds: float
 ) -> None:
     """A request that comes when it closes would be lost, and of a write nothing would be known."""
-    clock = Clock(0.0)
     server = Server(OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: " + hint + b"\r\n\r\n"))
-    async with engine_at(server.handle, clock=clock) as engine:
+    async with engine_at(server.handle) as engine:
         for passed in (0.0, max(seconds - 0.1, 0.0), seconds):
             clock.now += passed
             await body_of(await engine.send())
@@ -46,30 +56,24 @@ async def test_a_server_says_how_long_it_keeps_an_idle_connection(
     assert [len(received) for received in server.received] == ([2, 1] if seconds else [1, 1, 1])
 
 
-async def test_old_idle_connections_are_cut_without_another_call() -> None:
-    """The engine looks from time to time; a younger one stays, and is looked at later."""
-    clock, server = Clock(0.0), Server(OK[:-1])
-    async with engine_at(server.handle, clock=clock) as engine:
+@pytest.mark.asyncio_loop
+async def test_old_idle_connections_are_cut_without_another_call(clock: Clock) -> None:
+    """Each at its own time; a younger one stays."""
+    server = Server(OK[:-1])
+    async with engine_at(server.handle) as engine:
         held = [await engine.send() for _ in range(2)]
         for half, response in enumerate(held):
             clock.now = half * KEEPALIVE_EXPIRY / 2
             server.writers[half].write(OK[-1:])
             await body_of(response)
-        assert "2 idle" in repr(engine)
-        closed = [connection.closed for connection in engine._pool._open]
-        clock.now = KEEPALIVE_EXPIRY
-        engine._pool._prune()
-        assert "1 idle" in repr(engine)
-        assert engine._pool._timer is not None
-        loop = asyncio.get_running_loop()
-        assert engine._pool._timer.when() - loop.time() == pytest.approx(
-            KEEPALIVE_EXPIRY / 2, abs=5
-        )
-        clock.now *= 2
-        engine._pool._prune()
+        first, second = engine._pool._idle
+        for number, connection in enumerate((first, second)):
+            clock.now = KEEPALIVE_EXPIRY * (1 + number / 2) - 1
+            await turns(3)
+            assert f"{2 - number} idle" in repr(engine)
+            clock.now += 1
+            await connection.closed
         assert "0 idle" in repr(engine)
-        await asyncio.wait_for(asyncio.gather(*closed), 20)
-        assert engine._pool._timer is None
 
 
 async def test_closing_cuts_what_is_open() -> None:

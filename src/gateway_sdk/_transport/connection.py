@@ -31,10 +31,10 @@ class Connection(asyncio.Protocol):
         self._is_paused = self._is_idle = False
         self._waiter: asyncio.Future[None] | None = None
         self._late: type[Exception] = TimeoutError  # what it raises
-        # One timer serves all waits: it looks at their time-out, and starts again if that is later.
+        # One timer serves all waits: it looks at their end, and starts again if that is later.
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # when it looks; not read from the timer, which may have no time on uvloop
-        self._until: float | None = None  # the time-out, by the loop's clock; None if nothing waits
+        self._until: float | None = None  # the end of a wait or a rest, by the loop's clock
 
     # Called by the event loop.
 
@@ -177,20 +177,25 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def rest(self) -> bool:
-        """Be idle until the next `write`: data that come meanwhile end it; False if some did."""
+    def rest(self, seconds: float) -> bool:
+        """Be idle for so long; data that come before the next `write` end it; False if some did."""
         self._is_idle = True
         if self._received or self.is_ended:
             self.abort()
             return False
+        self._until = until = self._loop.time() + seconds
+        if self._timer is None or self._due > until:
+            self._start_timer(until)
         return True
 
-    def is_fit(self) -> bool:
-        """Tell whether its socket is fit for another request: open, and without unread data."""
-        # `Pool.take` asks before each use; whether the last reply allows another request is
-        # `Exchange.can_be_reused`. The system is asked too, because the event loop may not have
-        # seen the data or the end yet. A few bytes of TLS also make a connection unfit, and a
-        # part of a record, which may hold a reply.
+    def end_rest(self) -> bool:
+        """Tell whether it is fit for another request: in time, open, and without unread data."""
+        # Whether the last reply allows another request is `Exchange.can_be_reused`. The system is
+        # asked too, because the event loop may not have seen the data or the end yet. A few bytes
+        # of TLS also make a connection unfit, and a part of a record, which may hold a reply.
+        until, self._until = self._until, None
+        if until is not None and until <= self._loop.time():
+            return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
         return self.is_quiet() and not self._has_news()
@@ -220,14 +225,16 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._due = when
-        self._timer = self._loop.call_at(when, self._end_wait)
+        self._timer = self._loop.call_at(when, self._look_at_end)
 
-    def _end_wait(self) -> None:
+    def _look_at_end(self) -> None:
         self._timer = None
         if self._until is None:
             return
         if self._until > self._loop.time():
             self._start_timer(self._until)
+        elif self._is_idle:
+            self.abort()
         else:
             self._wake(late=True)
 

@@ -1,7 +1,6 @@
 """The engine: HTTP/1.1 directly on our own connections."""
 
 import ssl
-import time
 from collections.abc import Callable
 
 import httpx
@@ -30,10 +29,9 @@ class Engine:
         *,
         proxy: httpx.Proxy | None = None,
         limiter: Limiter | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admission = Admission(max_connections, limiter)
-        self._pool = Pool(clock)
+        self._pool = Pool()
         self._route = Route(url, load_tls, proxy, self._pool)
         self._forwards = forwards(proxy, url)
         self._credentials = credentials_of(proxy)

@@ -2,12 +2,11 @@
 
 A connection is kept only after a whole request and a whole reply that both allow another request,
 which `Exchange.can_be_reused` decides. It is reused within `KEEPALIVE_EXPIRY`, if nothing has come
-since (`Connection.is_fit`), and cut otherwise.
+since (`Connection.end_rest`), and cut otherwise.
 """
 
 import asyncio
 import re
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -75,11 +74,9 @@ class Admission:
 
 
 class Pool:
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock: Final = clock
+    def __init__(self) -> None:
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, float] = {}  # until when; the longest idle one comes first
-        self._timer: asyncio.TimerHandle | None = None
+        self._idle: dict[Connection, None] = {}  # the longest idle one comes first
 
     def add(self, connection: Connection) -> None:
         self._open.add(connection)
@@ -91,10 +88,9 @@ class Pool:
 
     def take(self) -> Connection | None:
         """Return the last used idle connection that is fit; those that are not are cut."""
-        now = self._clock()
         while self._idle:
-            connection, until = self._idle.popitem()
-            if now < until and connection.is_fit():
+            connection, _ = self._idle.popitem()
+            if connection.end_rest():
                 return connection
             connection.abort()
         return None
@@ -102,14 +98,11 @@ class Pool:
     def keep(self, connection: Connection, hint: bytes | None = None) -> None:
         """Keep a connection for another request; data that come meanwhile end it."""
         # The hint is the field Keep-Alive of the last reply (RFC 2068, 19.7.1.1).
-        if not connection.rest():
-            return
         seconds = KEEPALIVE_EXPIRY
         if hint is not None and (found := _TIMEOUT.search(hint)):
             seconds = min(seconds, float(found[1]) - _ON_THE_WAY)
-        self._idle[connection] = self._clock() + seconds
-        if self._timer is None:
-            self._wait_and_prune()
+        if connection.rest(seconds):
+            self._idle[connection] = None
 
     @property
     def is_connected(self) -> bool:
@@ -120,23 +113,7 @@ class Pool:
         return len(self._idle)
 
     async def aclose(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         for connection in self._open:
             connection.abort()
         if self._open:
             await asyncio.wait([connection.closed for connection in self._open])
-
-    def _wait_and_prune(self) -> None:
-        seconds = min(self._idle.values()) - self._clock()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._prune)
-
-    def _prune(self) -> None:
-        """Cut connections that were idle for too long, and look again when the next one was."""
-        now = self._clock()
-        for connection in [one for one, until in self._idle.items() if until <= now]:
-            del self._idle[connection]
-            connection.abort()
-        self._timer = None
-        if self._idle:
-            self._wait_and_prune()
