@@ -25,6 +25,7 @@ _SWITCHING: Final = 101
 _NO_BODY: Final = frozenset({204, 304})
 _VERSIONS: Final = ("1.1", "1.0")
 
+_NO_END: Final = "its reply has a head or a line without end"
 _USUAL_START: Final = b"HTTP/1.1 2"  # a final reply
 _HEAD_END: Final = b"\r\n\r\n"
 # What a user agent has to read, and the parser refuses: folded fields (RFC 9112, 5.2), one length
@@ -54,7 +55,7 @@ class ReplyReader(RawReply):
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._is_sized = self._is_usual = self._keeps_alive = False
         self._closes = self._reads_by_head = False
-        self._overhead = self._reason = 0
+        self._overhead = 0
         self._head = b""  # what has come of a head that is not complete
 
     def be_lenient(self) -> None:
@@ -74,14 +75,19 @@ class ReplyReader(RawReply):
             return
         self._is_usual = not self._overhead and data.startswith(_USUAL_START)
         self._overhead += len(data)
-        if self._reads_by_head:
+        if self._overhead > LONGEST_HEAD and not self.status and self._is_too_long(data):
+            self._fail(_NO_END)
+        elif self._reads_by_head:
             self._receive_by_head(data)
         else:
             self._feed(data)
         if self._overhead > LONGEST_HEAD:
-            self._fail("its reply has a head or a line without end")
+            self._fail(_NO_END)
         if self.is_over:
             self._parser = None
+
+    def _is_too_long(self, data: bytes) -> bool:
+        return _HEAD_END not in (self._head + data)[:LONGEST_HEAD]
 
     def _feed(self, data: bytes) -> None:
         parser: Any = self._parser
@@ -144,9 +150,6 @@ class ReplyReader(RawReply):
         """Note a reply: this one, an interim one before it, or one that was not asked for."""
         self.has_excess = self.is_whole
 
-    def on_status(self, reason: bytes) -> None:
-        self._reason = len(reason)
-
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.status:  # else it is a trailer
             self.fields.append((name, value.rstrip(b" \t")))
@@ -158,8 +161,8 @@ class ReplyReader(RawReply):
         status = parser.get_status_code()
         # The parser writes the version as a text, which takes as long as all the rest here.
         version = "1.1" if self._is_usual else parser.get_http_version()
-        if len(self.fields) > MOST_FIELDS or (self._overhead > LONGEST_HEAD and self._is_long()):
-            self._fail("its reply has too many header fields, or too long ones")
+        if len(self.fields) > MOST_FIELDS:
+            self._fail("its reply has too many header fields")
         elif status == _SWITCHING:
             self._fail("it switched to another protocol (101)")
         elif status < _FIRST or version not in _VERSIONS:
@@ -168,11 +171,6 @@ class ReplyReader(RawReply):
             self.fields = []
         else:
             self._begin(status, version, parser)
-
-    def _is_long(self) -> bool:
-        # Its bytes are counted as they come; this counts again, without the body behind it.
-        sizes = (len(name) + len(value) + 4 for name, value in self.fields)
-        return self._reason + sum(sizes) > LONGEST_HEAD
 
     def _begin(self, status: int, version: str, parser: HttpResponseParser) -> None:
         self.index = index_of(self.fields)
