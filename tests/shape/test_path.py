@@ -23,7 +23,6 @@ FILES = {
     "_transport/engine.py",
     "_transport/exchange.py",
     "_transport/custom.py",
-    "_transport/pool.py",
     "_transport/reply_reader.py",
     "_transport/transmission.py",
     "auth/source.py",
@@ -60,4 +59,4 @@ async def test_a_call_goes_through_few_files() -> None:
             sys.setprofile(before)
 
     assert followed.files == FILES
-    assert len(followed.files) == 15
+    assert len(followed.files) == 14

@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.dial import Dialler
-from gateway_sdk._transport.pool import Pool
+from gateway_sdk._transport.engine import Pool
 from tests.support.failing_steps import turns
 
 RESET = struct.pack("ii", 1, 0)

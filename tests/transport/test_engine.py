@@ -14,7 +14,7 @@ import pytest
 
 from gateway_sdk import GatewaySession, NotFoundError, Outcome, UploadFailedError
 from gateway_sdk._call.failure import reason_of
-from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
+from gateway_sdk._transport.engine import KEEPALIVE_EXPIRY
 from tests.support.calls import Renewing
 from tests.support.engines import IDLE, Engine, body_of, engine_at
 from tests.support.failing_steps import turns

@@ -5,7 +5,7 @@ import time
 
 from hypothesis import given, strategies as st
 
-from gateway_sdk._transport.pool import Admission
+from gateway_sdk._transport.engine import Admission
 from gateway_sdk._transport.transmission import Transmission
 
 

@@ -11,10 +11,11 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from gateway_sdk._transport.tls import TlsLayer
-
 MOST_UNREAD: Final = 2**18
 """The limit of received bytes that are not read yet; above it, the server has to wait."""
+
+_HEADER: Final = 5
+"""Bytes before the content of a record; the last two are its length (RFC 8446, 5.1)."""
 
 
 class Connection(asyncio.Protocol):
@@ -287,3 +288,72 @@ def _is_receiving(transport: object) -> bool:
         return bool(operator.attrgetter("_read_fut._ov.pending")(transport))
     except AttributeError:
         return False
+
+
+class TlsLayer:
+    """Encrypts what a client sends, and decrypts what it receives."""
+
+    # asyncio's own TLS drops data that arrives in one packet with a broken record, and does not
+    # say whether the server ended TLS with a close_notify.
+
+    def __init__(self, context: ssl.SSLContext, host: str) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.is_ended = False
+        self.failure: ssl.SSLError | None = None
+        # It waits for the end of another handshake, which a server may start at any time before
+        # TLS 1.3 (RFC 5246, 7.4.1.1).
+        self.unsent = b""
+        self._header = b""  # the beginning of one
+        self._missing = 0  # bytes of a record whose header has come
+
+    @property
+    def is_in_record(self) -> bool:
+        """Whether a record has begun to come, and nothing in it can be decrypted yet."""
+        return bool(self._header or self._missing)
+
+    def shake_hands(self, data: bytes) -> bool:
+        self._receive(data)
+        try:
+            self.ssl_object.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    def _receive(self, data: bytes) -> None:
+        self._incoming.write(data)
+        data, end = self._header + data, self._missing  # where a record ends
+        while end + _HEADER <= len(data):
+            end += _HEADER + int.from_bytes(data[end + 3 : end + _HEADER], "big")
+        self._header, self._missing = data[end:], max(0, end - len(data))
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return the bytes to send now for these data; data that must wait are in `unsent`."""
+        self.unsent += data
+        self._write()
+        return self._outgoing.read()
+
+    def _write(self) -> None:
+        try:
+            self.ssl_object.write(self.unsent)
+        except ssl.SSLWantReadError:
+            return
+        self.unsent = b""
+
+    def decrypt(self, data: bytes) -> bytes:
+        self._receive(data)
+        chunks: list[bytes] = []
+        try:
+            while chunk := self.ssl_object.read(2**18):
+                chunks.append(chunk)
+            self.is_ended = True
+        except ssl.SSLWantReadError:
+            if self.unsent:
+                self._write()
+        except ssl.SSLError as error:
+            self.failure = error
+        return b"".join(chunks)
+
+    def pending(self) -> bytes:
+        """Return the bytes that TLS itself has to send."""
+        return self._outgoing.read()

@@ -1,22 +1,26 @@
-"""Connects to the gateway: to the first of its addresses that answers, or through a proxy."""
+"""The way to the gateway: to the first of its addresses that answers, or through a proxy."""
 
 import asyncio
 import math
 import socket
 import ssl
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from functools import partial
+from ipaddress import ip_address, ip_network
 from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias, cast
+from urllib.request import getproxies_environment
 
 import httpx
 
+from gateway_sdk._http.request import RawHeaders, field_lines
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.pool import Pool
-from gateway_sdk._transport.proxy import forwards, open_tunnel
+from gateway_sdk._transport.exchange import Exchange
 from gateway_sdk._transport.transmission import Transmission
-from gateway_sdk._url import host_and_port, port_of
+from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk._waiting import OwnCancellation, Shared, in_thread
+from gateway_sdk.errors import ConfigurationError
 
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""
@@ -27,6 +31,8 @@ KEPT: Final = 2.0
 DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
+_SUCCESS: Final = range(200, 300)
+
 
 class Route:
     """The way to one gateway."""
@@ -36,13 +42,18 @@ class Route:
         url: httpx.URL,
         load_tls: Callable[[], ssl.SSLContext] | None,
         proxy: httpx.Proxy | None,
-        pool: Pool,
+        note: Callable[[Connection], None],
     ) -> None:
         self._load_tls = load_tls or (lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self._tls = None if load_tls else self._load_tls()
         self.proxy = proxy
+        self.forwards = proxy is not None and url.scheme == "http"
+        self.credentials: RawHeaders = []  # for the proxy
+        if proxy is not None and proxy.raw_auth is not None:
+            basic = b"Basic " + b64encode(b":".join(proxy.raw_auth))
+            self.credentials = [(b"Proxy-Authorization", basic)]
         self._url = url
-        self._pool = pool
+        self._note = note
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
         start = partial(in_thread, "gateway_sdk authorities", self._load_tls, daemon=False)
         self._loaded = Shared[ssl.SSLContext](start)
@@ -111,15 +122,15 @@ class Route:
                 timer.cancel()
 
     async def _open(self, transmission: Transmission) -> Connection:
-        proxy, (host, port) = self.proxy, _address_of(self._url)
+        proxy, (host, _) = self.proxy, _address_of(self._url)
         connection = await self._dialler.connect()
-        self._pool.add(connection)
+        self._note(connection)
         try:
             if proxy is not None and proxy.url.scheme == "https":
                 context = cast("ssl.SSLContext", proxy.ssl_context)  # loaded by `tls`
                 await connection.start_tls(context, _address_of(proxy.url)[0])
-            if proxy is not None and not forwards(proxy, self._url):
-                await open_tunnel(connection, proxy, host, port)
+            if proxy is not None and not self.forwards:
+                await self._open_tunnel(connection)
                 transmission.proxy = None
             if self._url.scheme == "https":
                 await connection.start_tls(await self.tls(), host)
@@ -127,6 +138,21 @@ class Route:
             connection.abort()
             raise
         return connection
+
+    async def _open_tunnel(self, connection: Connection) -> None:
+        authority = host_and_port(*_address_of(self._url)).encode("ascii")
+        head = field_lines([(b"Host", authority), *self.credentials])
+        exchange = Exchange(connection, Transmission(sent=False), httpx.Timeout(None))
+        reply = exchange.reply
+        reply.be_lenient()
+        try:
+            await exchange.send(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, head), b"", 0)
+        except (httpx.TransportError, OSError) as error:
+            raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
+        if reply.status not in _SUCCESS:
+            raise httpx.ProxyError(f"{reply.status}")
+        if reply.buffered or reply.has_excess:  # in a tunnel the client sends first
+            raise httpx.ProxyError("no tunnel: it holds something already")
 
 
 def _address_of(url: httpx.URL) -> tuple[str, int]:
@@ -223,3 +249,60 @@ async def _race(addresses: list[SocketAddress]) -> socket.socket:
 
 def _is_connected(attempt: asyncio.Task[socket.socket]) -> bool:
     return attempt.done() and not attempt.cancelled() and attempt.exception() is None
+
+
+def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
+    # In the environment, HTTPS_PROXY or HTTP_PROXY counts, by the gateway's scheme, or else
+    # ALL_PROXY. There is no proxy for hosts in NO_PROXY, and none for this machine.
+    if given is not None:
+        return parse_proxy("proxy", given)
+    if not trust_env or is_loopback(base_url.host):
+        return None
+    proxies = getproxies_environment()
+    if any(_covers(entry.strip(), base_url) for entry in proxies.get("no", "").split(",")):
+        return None
+    for variable in (base_url.scheme, "all"):
+        if variable in proxies:
+            return parse_proxy(f"{variable.upper()}_PROXY", proxies[variable])
+    return None
+
+
+def parse_proxy(name: str, address: object) -> httpx.Proxy:
+    if not isinstance(address, str):
+        raise ConfigurationError("must be a str", setting=name)
+    # Without a scheme it is a host and port, as other programs read it.
+    text = address if "://" in address else f"http://{address}"
+    try:
+        url = httpx.URL(text)
+        host = url.host
+    except (httpx.InvalidURL, ValueError):
+        raise ConfigurationError("is not a URL", setting=name) from None
+    if url.scheme.startswith("socks5"):
+        raise ConfigurationError(
+            "must be http:// or https://; for SOCKS5, pip install 'httpx[socks]', and give "
+            'transport=httpx.AsyncHTTPTransport(proxy="socks5://...")',
+            setting=name,
+        )
+    if url.scheme not in ("http", "https") or not host:
+        raise ConfigurationError("must be http:// or https:// and name a host", setting=name)
+    parse_url(name, f"http://{url.netloc.decode('ascii')}")
+    if url.path.strip("/") or "?" in text or "#" in text:
+        raise ConfigurationError(
+            "holds more than a host and a port: write / ? # in its password as %2F %3F %23",
+            setting=name,
+        )
+    return httpx.Proxy(url)
+
+
+def _covers(entry: str, base_url: httpx.URL) -> bool:
+    # An entry is a name, which covers its subdomains too, with or without a dot or `*.` before
+    # it; an address; a network (CIDR); or `*`. A name or address with a port covers only that port.
+    try:
+        return ip_address(base_url.host) in ip_network(entry.strip("[]"), strict=False)
+    except ValueError:  # one of them is a name, or has a port
+        pass
+    hosts = (base_url.host, base_url.raw_host.decode("ascii"))
+    places = (*hosts, *(host_and_port(host, port_of(base_url)) for host in hosts))
+    name = entry.lower().removeprefix("*").lstrip(".")
+    covered = bool(name) and any(f".{place}".endswith(f".{name}") for place in places)
+    return covered or entry == "*"

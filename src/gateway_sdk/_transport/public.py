@@ -72,7 +72,7 @@ def _check_cert(name: str, cert: object) -> object:
 
 def _check_proxy(name: str, proxy: str | None) -> str | None:
     if proxy is not None:
-        from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
+        from gateway_sdk._transport.dial import parse_proxy  # noqa: PLC0415 - few have one
 
         parse_proxy(name, proxy)
     return proxy
@@ -135,8 +135,8 @@ class EngineConfig:
 def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
     """Make an engine, which loads certificate authorities only if it speaks TLS."""
     # Here: a program that makes no call does not load what opens connections.
+    from gateway_sdk._transport.dial import proxy_for  # noqa: PLC0415
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
-    from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415
 
     proxy = proxy_for(url, config.proxy, trust_env=config.trust_env)
     is_secure = proxy is not None and proxy.url.scheme == "https"
