@@ -204,7 +204,7 @@ async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     kind: str,
 ) -> None:
     """A write must not go another way because some library has replaced a method."""
-    custom.warn_once.cache_clear()
+    custom._warn_once.cache_clear()
     original = httpx.AsyncHTTPTransport.handle_async_request
 
     async def function(*given: Any) -> httpx.Response:

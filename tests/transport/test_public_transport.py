@@ -1,10 +1,8 @@
 """The engine inside the user's own client: hooks run, and the session knows what was sent."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable
-from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -21,7 +19,6 @@ from gateway_sdk import (
     RetryPolicy,
     UploadFailedError,
 )
-from gateway_sdk._transport import custom, public
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
 from tests.support.raw_server import OK, Server, raw_server, read_request
@@ -197,17 +194,6 @@ async def test_a_client_that_sends_twice(first: str) -> None:
 
     assert sendings == 2
     assert caught.value.outcome is Outcome.UNKNOWN
-
-
-def test_a_client_whose_transport_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
-    """If httpx renames its attribute, outcomes are unknown, which is said once."""
-    custom.warn_once.cache_clear()
-    with caplog.at_level(logging.WARNING, "gateway_sdk"):
-        for _ in range(2):
-            assert not public._has_ours(cast("httpx.AsyncClient", SimpleNamespace()))
-
-    (record,) = caplog.records
-    assert "have the outcome UNKNOWN" in record.getMessage()
 
 
 @pytest.mark.parametrize(

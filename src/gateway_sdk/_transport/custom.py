@@ -207,11 +207,7 @@ def _judge(packages: set[str]) -> bool:
     if packages & _MOCKS:
         return True
     for package in packages - _ORIGINALS:
-        warn_once(
-            "%s has replaced the network of httpx, and gateway_sdk does not know it: calls still "
-            "go to the gateway; to send them through httpx, give the session an http_client=",
-            package,
-        )
+        _warn_once(package)
     return False
 
 
@@ -226,5 +222,9 @@ def _package_of(method: Any) -> str:
 
 
 @cache
-def warn_once(message: str, library: str) -> None:
-    _logger.warning(message, library)
+def _warn_once(package: str) -> None:
+    _logger.warning(
+        "%s has replaced the network of httpx, and gateway_sdk does not know it: calls still "
+        "go to the gateway; to send them through httpx, give the session an http_client=",
+        package,
+    )

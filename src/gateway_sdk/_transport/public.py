@@ -19,7 +19,6 @@ from gateway_sdk._transport.custom import (
     ClientTransport,
     CustomTransport,
     library_of,
-    warn_once,
 )
 from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
 from gateway_sdk._url import origin_of
@@ -289,12 +288,5 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
 def _has_ours(client: AnyClient) -> bool:
     """Tell whether the user's client sends through a `GatewayTransport`."""
     # Exactly: around another transport, or in a subclass, it may be one of several that are tried.
-    # httpx (allowed: 0.28 to 1) has no public way to see it.
-    transport = vars(client).get("_transport")
-    if transport is None:
-        warn_once(
-            "this release of %s does not show which transport a client has: after a failure, "
-            "calls through http_client= have the outcome UNKNOWN",
-            type(client).__module__.partition(".")[0],
-        )
-    return type(transport) is GatewayTransport
+    # httpx has no public way to see it; if it renames the attribute, outcomes are UNKNOWN.
+    return type(vars(client).get("_transport")) is GatewayTransport
