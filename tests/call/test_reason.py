@@ -253,7 +253,7 @@ async def test_it_may_say_so_before_the_document_is_there(authorities: Authoriti
     transmission = Transmission(sent=False)
 
     async def document() -> AsyncIterator[bytes]:
-        await asyncio.wait([one.closed for one in engine._pool._open], timeout=30)
+        await asyncio.wait([one.closed for one in engine._pool.open], timeout=30)
         yield b"{}"
 
     script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3))
@@ -427,7 +427,7 @@ async def test_bytes_before_the_request_are_named(data: bytes, text: str, transi
         assert not await reader.read()
 
     async def document() -> AsyncIterator[bytes]:
-        while not any(not one.is_quiet() for one in engine._pool._open):  # noqa: ASYNC110
+        while not any(not one.is_quiet() for one in engine._pool.open):  # noqa: ASYNC110
             await asyncio.sleep(0)
         yield b"{}"
 

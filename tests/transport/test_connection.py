@@ -171,7 +171,7 @@ async def test_what_has_a_rest_of_something_is_not_kept() -> None:
         pool.keep(connection)
 
         assert connection.is_closing()
-        assert pool.idle == 0
+        assert not pool.idle
         assert pool.take() is None
 
 

@@ -66,7 +66,7 @@ async def test_old_idle_connections_are_cut_without_another_call(clock: Clock) -
             clock.now = half * KEEPALIVE_EXPIRY / 2
             server.writers[half].write(OK[-1:])
             await body_of(response)
-        first, second = engine._pool._idle
+        first, second = engine._pool.idle
         for number, connection in enumerate((first, second)):
             clock.now = KEEPALIVE_EXPIRY * (1 + number / 2) - 1
             await turns(3)
@@ -81,7 +81,7 @@ async def test_closing_cuts_what_is_open() -> None:
     async with engine_at(server.handle) as engine:
         response = await engine.send()
         await engine.aclose()
-        assert not engine._pool._open
+        assert not engine._pool.open
         with pytest.raises(httpx.RemoteProtocolError):
             await body_of(response)
         stream = cast("httpx.AsyncByteStream", response.stream)

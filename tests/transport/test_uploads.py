@@ -281,7 +281,7 @@ async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_no
     transmission, server = Transmission(sent=False), Greedy()
 
     async def stream() -> AsyncIterator[bytes]:
-        (connection,) = engine._pool._open
+        (connection,) = engine._pool.open
         connection.abort()
         yield b"x"
 

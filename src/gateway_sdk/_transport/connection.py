@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
     def _decrypt(self, data: bytes) -> bytes:
         for number, layer in enumerate(self._layers):
             data = layer.decrypt(data)
-            self._encrypt(layer.pending(), number)
+            self._send(layer.pending(), self._layers[:number])
             if layer.failure is not None:
                 self.failure = self.failure or layer.failure
                 self.abort()
@@ -109,9 +109,8 @@ class Connection(asyncio.Protocol):
 
     def can_write(self) -> bool:
         """Whether the system and TLS take more data; if not, `wait` until they do."""
-        if self._layers and any(layer.unsent for layer in self._layers):
-            return False
-        return not self._is_full
+        is_blocked = self._layers and any(layer.unsent for layer in self._layers)
+        return not (self._is_full or is_blocked)
 
     def has_sent_all(self) -> bool:
         """Whether nothing waits for the system or for TLS."""
@@ -135,12 +134,12 @@ class Connection(asyncio.Protocol):
         data = b""
         try:
             while not layer.shake_hands(data):
-                self._encrypt(layer.pending(), len(self._layers))
+                self._send(layer.pending(), self._layers)
                 data = await self.read(None)
                 if not data:
                     raise ConnectionResetError("the server hung up in the TLS handshake")
         finally:  # after a failure, this sends the alert that tells the server why
-            self._encrypt(layer.pending(), len(self._layers))
+            self._send(layer.pending(), self._layers)
         self._layers.append(layer)
         self.data_received(b"")  # decrypts data that came right after the handshake
 
@@ -148,16 +147,15 @@ class Connection(asyncio.Protocol):
         """Send data, or keep them until the system takes them: see `can_write`."""
         self._is_idle = False
         if self._layers:
-            self._encrypt(data, len(self._layers))
+            self._send(data, self._layers)
         elif not self.closed.done():
             self._transport.write(data)
 
-    def _encrypt(self, data: bytes, layers: int) -> None:
-        if not data or self.closed.done():
-            return
-        for layer in reversed(self._layers[:layers]):
-            data = layer.encrypt(data)
-        self._transport.write(data)
+    def _send(self, data: bytes, layers: list["TlsLayer"]) -> None:
+        if data and not self.closed.done():
+            for layer in reversed(layers):
+                data = layer.encrypt(data)
+            self._transport.write(data)
 
     async def read(self, seconds: float | None) -> bytes:
         """Return received data, as soon as there are any; b"" at the end."""

@@ -83,21 +83,21 @@ class Admission:
 
 class Pool:
     def __init__(self) -> None:
-        self._open: set[Connection] = set()
-        self._idle: dict[Connection, None] = {}  # the longest idle one comes first
+        self.open: set[Connection] = set()
+        self.idle: dict[Connection, None] = {}  # the longest idle one comes first
 
     def add(self, connection: Connection) -> None:
-        self._open.add(connection)
+        self.open.add(connection)
         connection.closed.add_done_callback(partial(self._forget, connection))
 
     def _forget(self, connection: Connection, _: object) -> None:
-        self._open.remove(connection)
-        self._idle.pop(connection, None)
+        self.open.remove(connection)
+        self.idle.pop(connection, None)
 
     def take(self) -> Connection | None:
         """Return the last used idle connection that is fit; those that are not are cut."""
-        while self._idle:
-            connection, _ = self._idle.popitem()
+        while self.idle:
+            connection, _ = self.idle.popitem()
             if connection.end_rest():
                 return connection
             connection.abort()
@@ -110,21 +110,13 @@ class Pool:
         if hint is not None and (found := _TIMEOUT.search(hint)):
             seconds = min(seconds, float(found[1]) - _ON_THE_WAY)
         if connection.rest(seconds):
-            self._idle[connection] = None
-
-    @property
-    def is_connected(self) -> bool:
-        return bool(self._open)
-
-    @property
-    def idle(self) -> int:
-        return len(self._idle)
+            self.idle[connection] = None
 
     async def aclose(self) -> None:
-        for connection in self._open:
+        for connection in self.open:
             connection.abort()
-        if self._open:
-            await asyncio.wait([connection.closed for connection in self._open])
+        if self.open:
+            await asyncio.wait([connection.closed for connection in self.open])
 
 
 class Engine:
@@ -203,7 +195,7 @@ class Engine:
 
     @property
     def is_connected(self) -> bool:
-        return self._pool.is_connected
+        return bool(self._pool.open)
 
     def _head(self, request: Request) -> bytes:
         base, target, fields = request.base, request.prepared.target, request.fields
@@ -227,5 +219,5 @@ class Engine:
         slots = self._admission
         return (
             f"<Engine {slots.size - slots.free} of {slots.size} slots taken, "
-            f"{slots.waiting} waiting, {self._pool.idle} idle>"
+            f"{slots.waiting} waiting, {len(self._pool.idle)} idle>"
         )

@@ -120,12 +120,10 @@ class ReplyReader(RawReply):
                 self.has_excess = True
                 self._fail(_reason(error, head))
             self._head = rest
-        if self.status and not self.is_over:
+        if self.status:
             self._reads_by_head, rest, self._head = False, self._head, b""
             self._overhead = len(rest)
             self._feed(rest)
-        elif self.is_whole and self._head:
-            self.has_excess = True
 
     def receive_end(self, *, cleanly: bool) -> None:
         """Note the end of the connection; a clean one also ends a reply without a length."""
