@@ -1,6 +1,7 @@
 """Software development kits: OpenAI's, a well-known one; and ours, or a part of it."""
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -67,7 +68,7 @@ async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
     from gateway_sdk._transport.transmission import Request, Transmission  # noqa: PLC0415
 
     address, timeout = httpx.URL(url + PATH), httpx.Timeout(30)
-    engine = Engine(address, connections, None)
+    engine = Engine(address, connections, ssl.create_default_context)
     fields = [
         (b"Host", address.netloc),
         (b"Authorization", HEADERS["Authorization"].encode()),

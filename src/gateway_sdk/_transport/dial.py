@@ -40,12 +40,13 @@ class Route:
     def __init__(
         self,
         url: httpx.URL,
-        load_tls: Callable[[], ssl.SSLContext] | None,
+        load_tls: Callable[[], ssl.SSLContext],
         proxy: httpx.Proxy | None,
         note: Callable[[Connection], None],
     ) -> None:
-        self._load_tls = load_tls or (lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-        self._tls = None if load_tls else self._load_tls()
+        self._load_tls = load_tls
+        speaks_tls = "https" in (url.scheme, proxy and proxy.url.scheme)
+        self._tls = None if speaks_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.proxy = proxy
         self.forwards = proxy is not None and url.scheme == "http"
         self.credentials: RawHeaders = []  # for the proxy
@@ -78,9 +79,11 @@ class Route:
         await self.tls()  # its time is not that of connecting
         limit = math.inf if seconds is None else seconds
         while self._trial is not None:
-            theirs, late = self._trial, (httpx.ConnectTimeout(""), limit, transmission.proxy)
+            theirs = self._trial
             await asyncio.wait([theirs], timeout=seconds)
-            other, waited, proxy = theirs.result() if theirs.done() else late
+            if not theirs.done():
+                raise httpx.ConnectTimeout("")
+            other, waited, proxy = theirs.result()
             # A shorter time-out than that of this call says nothing of the gateway.
             is_hasty = isinstance(other, httpx.ConnectTimeout) and waited < limit
             if other is not None and not is_hasty:

@@ -127,7 +127,7 @@ class Engine:
         self,
         url: httpx.URL,
         max_connections: int,
-        load_tls: Callable[[], ssl.SSLContext] | None,  # if TLS is spoken on the way
+        load_tls: Callable[[], ssl.SSLContext],  # called if TLS is spoken on the way
         *,
         proxy: httpx.Proxy | None = None,
         limiter: Limiter | None = None,

@@ -30,7 +30,6 @@ Certificate: TypeAlias = (
     str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
 )
 _CERT_SIZES: Final = (1, 2, 3)
-_PHASES: Final = ("connect", "read", "write", "pool")
 
 
 class ConnectionSettings(TypedDict, total=False):
@@ -132,23 +131,21 @@ class EngineConfig:
 
 
 def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
-    """Make an engine, which loads certificate authorities only if it speaks TLS."""
     # Here: a program that makes no call does not load what opens connections.
     from gateway_sdk._transport.dial import proxy_for  # noqa: PLC0415
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
 
     proxy = proxy_for(url, config.proxy, trust_env=config.trust_env)
-    is_secure = proxy is not None and proxy.url.scheme == "https"
 
     def load_tls() -> ssl.SSLContext:
-        if proxy is not None and is_secure:
+        if proxy is not None and proxy.url.scheme == "https":
             proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
         return _ssl_context(config)
 
     return Engine(
         url,
         config.max_connections,
-        load_tls if is_secure or url.scheme == "https" else None,
+        load_tls,
         proxy=proxy,
         limiter=limiter_of(config.rate_limit),
     )
@@ -255,11 +252,10 @@ def request_of(request: httpx.Request, transmission: Transmission) -> Request:
     if library_of(request, "Request") is not httpx:  # nor does a client of httpx2 take our reply
         raise ConfigurationError("a GatewayTransport is for clients of httpx alone")
     fields = request.headers.raw
-    times = request.extensions.get("timeout", {})
     base = RequestBase(request.method, request.url, fields)
     stream = cast("httpx.AsyncByteStream", request.stream)
     prepared = PreparedRequest(base, request.url.raw_path, stream, _length_of(fields), [])
-    timeout = httpx.Timeout(**{phase: times.get(phase) for phase in _PHASES})
+    timeout = httpx.Timeout(None, **request.extensions.get("timeout", {}))
     return Request(prepared, base, [], timeout, transmission)
 
 
