@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -23,11 +24,10 @@ from tests.support.raw_server import OK, Server, raw_server
 
 
 @pytest.fixture
-async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Move the clock of the event loop on."""
-    loop, clock = asyncio.get_running_loop(), Clock(0.0)
-    time = loop.time
-    monkeypatch.setattr(loop, "time", lambda: time() + clock.now)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Move the real clock on, which is that of asyncio's loop, too."""
+    clock, now = Clock(0.0), time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + clock.now)
     return clock
 
 

@@ -5,9 +5,11 @@ connection: the task reads and writes, and waits for one thing only.
 """
 
 import asyncio
+import math
 import operator
 import select
 import ssl
+import time
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -36,6 +38,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0  # when it looks; not read from the timer, which may have no time on uvloop
         self._until: float | None = None  # the end of a wait or a rest, by the loop's clock
+        self._fit_until = math.inf  # the end of a rest, by the real one
 
     # Called by the event loop.
 
@@ -109,8 +112,9 @@ class Connection(asyncio.Protocol):
 
     def can_write(self) -> bool:
         """Whether the system and TLS take more data; if not, `wait` until they do."""
-        is_blocked = self._layers and any(layer.unsent for layer in self._layers)
-        return not (self._is_full or is_blocked)
+        if self._layers and any(layer.unsent for layer in self._layers):
+            return False
+        return not self._is_full
 
     def has_sent_all(self) -> bool:
         """Whether nothing waits for the system or for TLS."""
@@ -182,6 +186,8 @@ class Connection(asyncio.Protocol):
         if self._received or self.is_ended:
             self.abort()
             return False
+        # uvloop's clock is that of the beginning of a turn, however long the turn takes.
+        self._fit_until = time.monotonic() + seconds
         self._until = until = self._loop.time() + seconds
         if self._timer is None or self._due > until:
             self._start_timer(until)
@@ -192,8 +198,8 @@ class Connection(asyncio.Protocol):
         # Whether the last reply allows another request is `Exchange.can_be_reused`. The system is
         # asked too, because the event loop may not have seen the data or the end yet. A few bytes
         # of TLS also make a connection unfit, and a part of a record, which may hold a reply.
-        until, self._until = self._until, None
-        if until is not None and until <= self._loop.time():
+        self._until = None
+        if time.monotonic() >= self._fit_until:
             return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
