@@ -16,7 +16,7 @@ from typing import Final, cast
 MOST_UNREAD: Final = 2**18
 """The limit of received bytes that are not read yet; above it, the server has to wait."""
 
-_HEADER: Final = 5
+_RECORD_HEADER: Final = 5
 """Bytes before the content of a record; the last two are its length (RFC 8446, 5.1)."""
 
 
@@ -327,8 +327,8 @@ class TlsLayer:
     def _receive(self, data: bytes) -> None:
         self._incoming.write(data)
         data, end = self._header + data, self._missing  # where a record ends
-        while end + _HEADER <= len(data):
-            end += _HEADER + int.from_bytes(data[end + 3 : end + _HEADER], "big")
+        while end + _RECORD_HEADER <= len(data):
+            end += _RECORD_HEADER + int.from_bytes(data[end + 3 : end + _RECORD_HEADER], "big")
         self._header, self._missing = data[end:], max(0, end - len(data))
 
     def encrypt(self, data: bytes) -> bytes:
