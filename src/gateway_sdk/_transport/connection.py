@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
             return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return self.is_quiet() and not self._has_news()
+        return not (self._received or self.is_closing() or self._has_news())
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""
