@@ -2,8 +2,7 @@
 
 from gateway_sdk.bulk._export import EXPORT_SUFFIXES, Exported, export, write_results
 from gateway_sdk.bulk._limit import Adaptive
-from gateway_sdk.bulk.ledger import Entry, Failure, Ledger, State
-from gateway_sdk.bulk.results import BulkResult, Outage, Progress
+from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, Outage, Progress, State
 from gateway_sdk.bulk.run import run
 from gateway_sdk.bulk.series import RateRow, currencies_of, rate_rows
 

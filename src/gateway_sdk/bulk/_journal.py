@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk.ledger import Entry, Failure, State
+from gateway_sdk.bulk.results import Entry, Failure, State
 from gateway_sdk.errors import JournalError
 from gateway_sdk.outcome import Advice
 

@@ -14,8 +14,16 @@ from pydantic_core import to_json
 from gateway_sdk import errors
 from gateway_sdk.bulk._item import ItemRun, without_frames
 from gateway_sdk.bulk._keys import digest_of
-from gateway_sdk.bulk.ledger import Entry, Failure, Ledger, State
-from gateway_sdk.bulk.results import BulkResult, Item, StoredValue, Value
+from gateway_sdk.bulk.results import (
+    BulkResult,
+    Entry,
+    Failure,
+    Item,
+    Ledger,
+    State,
+    StoredValue,
+    Value,
+)
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Advice, Outcome

@@ -32,8 +32,7 @@ from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.bulk._limit import Adaptive, Controller, FixedLimit
 from gateway_sdk.bulk._recorder import LedgerResults, MemoryResults
 from gateway_sdk.bulk._runner import Reporter, Runner
-from gateway_sdk.bulk.ledger import Ledger
-from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, Value
+from gateway_sdk.bulk.results import BulkResult, Item, Ledger, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
 from gateway_sdk.observer import Observer
 
