@@ -2,39 +2,37 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, Final, Generic
+from typing import Any, Final, Protocol
 
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk.bulk._limit import TOO_MANY, FixedLimit, was_refused
-from gateway_sdk.bulk.results import BulkResult, Item, Value
-from gateway_sdk.errors import DeadlineExceededError, GatewayError, SessionStateError, StatusError
+from gateway_sdk.bulk.results import BulkResult
+from gateway_sdk.errors import GatewayError, SessionStateError, StatusError
 from gateway_sdk.observer import CallInfo
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 
 
-@dataclass(frozen=True, slots=True)
-class OfRun:
-    """What the items of a run have in common."""
+class OfRun(Protocol):
+    """What the items of a run use of it."""
 
     loop: asyncio.AbstractEventLoop
     limit: FixedLimit
     budget: Bucket
-    record_intent: Callable[["ItemRun[Any, Any]"], Awaitable[None]]
-    withdraw: Callable[["ItemRun[Any, Any]"], None]
-    wake: Callable[[], None]
+
+    def wake(self) -> None: ...
+    async def record_intent(self, run: "ItemRun", /) -> None: ...
+    def withdraw(self, run: "ItemRun", /) -> None: ...
 
 
-class ItemRun(RunItem, Generic[Item, Value]):
+class ItemRun(RunItem):
     """It observes its calls, over all its rounds, while one of them is made."""
 
     is_open = False
-    result: BulkResult[Item, Value] | None = None
+    result: BulkResult[Any, Any] | None = None
     error: Exception | None = None  # of its last call
     failures = 0  # outside of outages
     has_failed = False  # also within one
@@ -47,11 +45,11 @@ class ItemRun(RunItem, Generic[Item, Value]):
     _intended = 0  # calls whose request is sent, or was, and was not refused
     _was_reported = False  # whether the limit has learned from an attempt of its call
 
-    def __init__(self, run: OfRun, item: Item, digest: bytes | None) -> None:
+    def __init__(self, run: OfRun, item: Any, digest: bytes | None) -> None:
         self._run = run
         self.item = item
         self.digest = digest
-        self.followers: list[ItemRun[Item, Value]] = []
+        self.followers: list[ItemRun] = []
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._ended: dict[CallInfo, Outcome] = {}  # those that are not in flight
 
@@ -88,7 +86,7 @@ class ItemRun(RunItem, Generic[Item, Value]):
             is_429=status == TOO_MANY,
         )
 
-    def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Item, Value]:
+    def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
         return BulkResult(
             item=self.item,
             error=self.error,
@@ -186,8 +184,9 @@ class ItemRun(RunItem, Generic[Item, Value]):
         may_pass = self.advice(error.advice) in _MAY_PASS
         return observed and may_pass and not isinstance(error, SessionStateError)
 
-    def interrupted(self, message: str, *, by_deadline: bool) -> GatewayError:
-        error = DeadlineExceededError(message) if by_deadline else GatewayError(message)
+    def interrupted(self, message: str, kind: type[GatewayError]) -> GatewayError:
+        """Return the error of a call that was ended early."""
+        error = kind(message)
         if not self._calls:  # without a session, its outcome is unknown
             error.outcome = Outcome.UNKNOWN
             return error

@@ -1,28 +1,25 @@
-"""The results of a run that equal items share, in memory or in a ledger, and its entries."""
+"""What a run writes to its ledger, and reads from it."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Any, Final, Generic, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from gateway_sdk import errors
 from gateway_sdk.bulk._item import ItemRun, without_frames
-from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.bulk.results import (
     BulkResult,
     Entry,
     Failure,
-    Item,
     Ledger,
     State,
     StoredValue,
-    Value,
 )
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.operations import OPERATIONS
@@ -41,71 +38,26 @@ _KINDS: Final[dict[str, type[GatewayError]]] = {
 }
 _REPEATABILITY: Final = {operation.name: operation.repeatability for operation in OPERATIONS}
 
-KeyFunction = Callable[[Item], object]
-Finish = Callable[[ItemRun[Item, Value], BulkResult[Item, Value] | None], None]
+Finish = Callable[[ItemRun, BulkResult[Any, Any] | None], None]
 Fail = Callable[[BaseException], None]
-_Asked = tuple[ItemRun[Any, Any], Any, Callable[[ItemRun[Any, Any], Any, Any], None]]
+_Asked = tuple[ItemRun, Any, Callable[[ItemRun, Any, Any], None]]
 
 
-class MemoryResults(Generic[Item, Value]):
-    """Keeps the results by their keys; without a key all items are different, and none is kept."""
+class Recorder:
+    """Writes what becomes of items to a ledger, in batches; without one, nothing is kept."""
 
-    _finish: Finish[Item, Value]
+    _finish: Finish
     _fail: Fail
+    _loop: asyncio.AbstractEventLoop
 
-    def __init__(self, key: KeyFunction[Item] | None) -> None:
-        self._key = key
-        self._results: dict[bytes | None, BulkResult[Item, Value]] = {}
-
-    async def open(self, finish: Finish[Item, Value], fail: Fail) -> None:
-        """Take the functions that finish an item (None if its result is lost), and end the run."""
-        self._finish, self._fail = finish, fail
-
-    async def aclose(self) -> None: ...
-
-    def digest(self, item: Item) -> bytes | None:
-        return None if self._key is None else digest_of(self._key(item))
-
-    def has(self, digest: bytes | None) -> bool:
-        """Tell whether an equal item has ended."""
-        return digest in self._results
-
-    def recall(self, run: ItemRun[Item, Value]) -> None:
-        """Finish an item with the result of an equal one that has ended."""
-        self._finish(run, replace(self._results[run.digest], item=run.item))
-
-    async def record_intent(self, run: ItemRun[Item, Value]) -> None:
-        """Called before each request of an item that must not be sent twice."""
-
-    def withdraw(self, run: ItemRun[Item, Value]) -> None:
-        """Called before an item waits that was refused: it has not begun."""
-
-    def ended(self, run: ItemRun[Item, Value], value: Any) -> None:
-        """Keep the value or the error of an item, and finish it then."""
-        self._finish(run, self._keep(run, value))
-
-    def _keep(self, run: ItemRun[Item, Value], value: Any) -> BulkResult[Item, Value]:
-        result = run.result_with(value)
-        if run.digest is not None:
-            self._results[run.digest] = result
-        return result
-
-    def interrupted(self, run: ItemRun[Item, Value]) -> None:
-        """Note an item whose call was ended early, by the deadline or by closing the run."""
-        self._keep(run, None)
-
-
-class LedgerResults(MemoryResults[Item, Value]):
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: Ledger | None,
         *,
-        key: KeyFunction[Item] | None,
-        dump: Callable[[Value], Any] | None,
-        load: Callable[[Any], Value] | None,
+        dump: Callable[[Any], Any] | None,
+        load: Callable[[Any], Any] | None,
     ) -> None:
-        super().__init__(key)
-        self._ledger = ledger
+        self.ledger = ledger
         self._dump = dump
         self._load = load
         # What is to be written and read, of which item, and what takes the answer or the error.
@@ -113,23 +65,26 @@ class LedgerResults(MemoryResults[Item, Value]):
         self._working: asyncio.Task[None] | None = None
         self._context = copy_context()  # not that of an item
 
-    async def open(self, finish: Finish[Item, Value], fail: Fail) -> None:
-        await super().open(finish, fail)
+    async def open(self, finish: Finish, fail: Fail) -> None:
+        """Take the functions that finish an item (None if its result is lost), and end the run."""
+        self._finish, self._fail = finish, fail
         self._loop = asyncio.get_running_loop()
-        await self._ledger.open()
+        if self.ledger is not None:
+            await self.ledger.open()
 
     async def aclose(self) -> None:
-        if self._working is not None:
-            await asyncio.wait([self._working])
-        await self._work()  # asyncio cancels that task too at the end of a program
-        await self._ledger.aclose()
+        if self.ledger is not None:
+            if self._working is not None:
+                await asyncio.wait([self._working])
+            await self._work()  # asyncio cancels that task too at the end of a program
+            await self.ledger.aclose()
 
     def _ask(self, ask: str, *asked: Any) -> None:
         self._asked[ask].append(asked)
         if self._working is None or self._working.done():
             self._working = self._loop.create_task(self._work(), context=self._context)
 
-    def _noted(self, _: ItemRun[Item, Value], __: Entry, error: Exception | None) -> None:
+    def _noted(self, _: ItemRun, __: Entry, error: Exception | None) -> None:
         if error is not None:
             self._fail(error)
 
@@ -141,7 +96,7 @@ class LedgerResults(MemoryResults[Item, Value]):
             for ask, batch in self._asked.items():
                 if batch:
                     self._asked[ask] = []
-                    await self._pass(batch, getattr(self._ledger, ask))
+                    await self._pass(batch, getattr(self.ledger, ask))
 
     async def _pass(self, batch: Sequence[_Asked], ask: Callable[..., Any]) -> None:
         answers: list[Any] = []
@@ -156,20 +111,14 @@ class LedgerResults(MemoryResults[Item, Value]):
         for (run, what, answered), answer in zip(batch, answers, strict=True):
             try:
                 answered(run, what, answer)
-            except Exception as error:  # noqa: BLE001 - of the ledger, or of a wrong answer
+            except BaseException as error:  # noqa: BLE001 - of the ledger, load, or a wrong answer
                 self._fail(error)
                 self._finish(run, None)
 
-    def digest(self, item: Item) -> bytes | None:
-        return digest_of(item if self._key is None else self._key(item))
-
-    def has(self, digest: bytes | None) -> bool:
-        return self._ledger.has(digest or b"")
-
-    def recall(self, run: ItemRun[Item, Value]) -> None:
+    def recall(self, run: ItemRun) -> None:
         self._ask("read", run, run.digest, self._recalled)
 
-    def _recalled(self, run: ItemRun[Item, Value], _: bytes, entry: Entry | Exception) -> None:
+    def _recalled(self, run: ItemRun, _: bytes, entry: Entry | Exception) -> None:
         if isinstance(entry, Exception):
             raise entry
         run.attempts, run.elapsed = entry.attempts, entry.elapsed
@@ -177,8 +126,10 @@ class LedgerResults(MemoryResults[Item, Value]):
         value = None if run.error else self._loaded(run, entry.value)
         self._finish(run, run.result_with(value, from_journal=True))
 
-    async def record_intent(self, run: ItemRun[Item, Value]) -> None:
+    async def record_intent(self, run: ItemRun) -> None:
         """Wait until the ledger has it: no later run sends the item again."""
+        if self.ledger is None:
+            return
         if asyncio.get_running_loop() is not self._loop:
             raise SessionStateError(
                 "the call is made in another event loop than its bulk run, so the journal cannot "
@@ -193,12 +144,17 @@ class LedgerResults(MemoryResults[Item, Value]):
             self._fail(error)
             raise
 
-    def withdraw(self, run: ItemRun[Item, Value]) -> None:
+    def withdraw(self, run: ItemRun) -> None:
+        """Write that an item has not begun: it waits, or is repeated later."""
         if run.intent is not None:
             run.intent = None
             self._ask("write", run, _note(run, State.INTERRUPTED), self._noted)
 
-    def ended(self, run: ItemRun[Item, Value], value: Any) -> None:
+    def ended(self, run: ItemRun, value: Any) -> None:
+        """Write the value or the error of an item, and finish it then."""
+        if self.ledger is None:
+            self._finish(run, run.result_with(value))
+            return
         text = None
         if run.error is None:
             try:
@@ -211,7 +167,7 @@ class LedgerResults(MemoryResults[Item, Value]):
                 failure.outcome, failure.advice = run.outcome, run.advice(failure.advice)
         self._ask("write", run, _entry_of(run, text), self._written)
 
-    def _written(self, run: ItemRun[Item, Value], entry: Entry, error: Exception | None) -> None:
+    def _written(self, run: ItemRun, entry: Entry, error: Exception | None) -> None:
         if error is not None:
             raise error
         # The value of the ledger, as every later result of an equal item has it: else a run that
@@ -219,27 +175,18 @@ class LedgerResults(MemoryResults[Item, Value]):
         value = self._loaded(run, entry.value) if run.error is None else None
         self._finish(run, run.result_with(value))
 
-    def interrupted(self, run: ItemRun[Item, Value]) -> None:
-        """Write the result of a call that must not be sent twice; other calls are repeated."""
-        if run.may_repeat:
-            self.withdraw(run)
-        else:
-            self._ask("write", run, _entry_of(run, None), self._noted)
-
-    def _loaded(self, run: ItemRun[Item, Value], text: str | None) -> Any:
+    def _loaded(self, run: ItemRun, text: str | None) -> Any:
         stored = StoredValue(text or "null")
         if self._load is None:
             return stored  # which is decoded when the user asks for it
         try:
             return self._load(stored.decode())
-        except BaseException as error:  # noqa: BLE001 - the user's load fails for one item only
-            if not isinstance(error, Exception):
-                self._fail(error)
-            run.error = without_frames(cast("Exception", error))
+        except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
+            run.error = without_frames(error)
             return None
 
 
-def _note(run: ItemRun[Any, Any], state: State) -> Entry:
+def _note(run: ItemRun, state: State) -> Entry:
     return Entry(key=run.digest or b"", state=state, once=True, item=item_text(run.item))
 
 
@@ -283,7 +230,7 @@ def _holds_generator(value: Any) -> bool:
     return isinstance(value, Generator) or any(map(_holds_generator, inner))
 
 
-def _entry_of(run: ItemRun[Any, Any], value: str | None) -> Entry:
+def _entry_of(run: ItemRun, value: str | None) -> Entry:
     failure = None if run.error is None else _failure_of(run.error, run)
     state = State.DONE
     if failure is not None:
@@ -301,7 +248,7 @@ def _entry_of(run: ItemRun[Any, Any], value: str | None) -> Entry:
     )
 
 
-def _failure_of(error: Exception, run: ItemRun[Any, Any]) -> Failure:
+def _failure_of(error: Exception, run: ItemRun) -> Failure:
     """Return what a file may hold of an error: no texts of the user or the gateway."""
     name = type(error).__name__
     if not isinstance(error, GatewayError):

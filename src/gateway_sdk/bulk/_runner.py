@@ -18,18 +18,19 @@ from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, Generic
+from typing import Any, Final
 
 from gateway_sdk._call.events import ITEMS, tell
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell_progress
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk._item import ItemRun, OfRun, without_frames
+from gateway_sdk.bulk._item import ItemRun, without_frames
+from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
-from gateway_sdk.bulk._recorder import MemoryResults
+from gateway_sdk.bulk._recorder import Recorder
 from gateway_sdk.bulk._source import make_source
-from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, Outage, Progress, Value
+from gateway_sdk.bulk.results import BulkResult, OnProgress, Outage, Progress
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 from gateway_sdk.observer import Observer, RunInfo
 from gateway_sdk.retry_policy import RetryBudget
@@ -111,60 +112,58 @@ class Reporter:
         tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
 
 
-class Runner(Generic[Item, Value]):
+class Runner:
+    loop: asyncio.AbstractEventLoop
+
     def __init__(
         self,
-        call: Callable[[Item], Awaitable[Value]],
-        items: Iterable[Item] | AsyncIterable[Item],
+        call: Callable[[Any], Awaitable[Any]],
+        items: Iterable[Any] | AsyncIterable[Any],
         *,
         limit: FixedLimit,
-        results: MemoryResults[Item, Value],
+        key: Callable[[Any], object] | None,
+        recorder: Recorder,
         reporter: Reporter,
         ordered: bool,
         deadline: float | None,
         patience: float | None,
     ) -> None:
-        self._call = call
+        self.limit = limit
+        self.budget = Bucket(_BUDGET)
+        self.record_intent, self.withdraw = recorder.record_intent, recorder.withdraw
         self._woken = asyncio.Event()
-        self._wake = self._woken.set
-        self._source = make_source(items, self._wake)
-        self._limit = limit
-        self._results = results
+        self.wake = self._woken.set
+        self._call = call
+        self._source = make_source(items, self.wake)
+        self._key = key
+        self._recorder = recorder
         self._reporter = reporter
         self._ordered = ordered
         self._deadline = deadline
+        self._late = f"the deadline of {deadline or 0:g} s for the whole run passed"
         self._patience = patience
         self._expired = False
         self._closing = False
         self._error: BaseException | None = None  # of the run
-        self._outages = Outages(patience, reporter.outage, wake=self._wake, end=self._fail)
-        self._later: deque[ItemRun[Item, Value]] = deque()  # failed, and are called again
-        self._tasks: set[asyncio.Task[Value]] = set()
-        self._unwritten: set[ItemRun[Item, Value]] = set()
-        self._leaders: dict[bytes, ItemRun[Item, Value]] = {}  # of equal items without a result
-        self._queue: deque[ItemRun[Item, Value]] = deque()
+        self._outages = Outages(patience, reporter.outage, wake=self.wake, end=self._fail)
+        self._later: deque[ItemRun] = deque()  # failed, and are called again
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._unwritten: set[ItemRun] = set()
+        self._leaders: dict[bytes, ItemRun] = {}  # of equal items without a result
+        self._results: dict[bytes, BulkResult[Any, Any]] = {}  # of equal items, without a ledger
+        self._queue: deque[ItemRun] = deque()
         self._held = 0  # items that were taken and not yet yielded
         self._under_way = 0  # items that are called, or whose results are written or read
-        self._ready = 0
         self._streak = 0
-        self._timer: asyncio.TimerHandle | None = None  # of the limit
 
-    async def run(self) -> AsyncGenerator[BulkResult[Item, Value], None]:
+    async def run(self) -> AsyncGenerator[BulkResult[Any, Any], None]:
         """Yield one result for each item; leave nothing running at the end or after an error."""
         with self._reporter.run_is_told():
-            self._loop, timer = asyncio.get_running_loop(), None
-            self._of_run = OfRun(
-                self._loop,
-                self._limit,
-                Bucket(_BUDGET),
-                self._results.record_intent,
-                self._results.withdraw,
-                self._wake,
-            )
+            self.loop, timer = asyncio.get_running_loop(), None
             if self._deadline is not None:
-                timer = self._loop.call_later(self._deadline, self._expire)
+                timer = self.loop.call_later(self._deadline, self._expire)
             try:
-                await self._results.open(self._finish, self._fail)
+                await self._recorder.open(self._finish, self._fail)
                 while result := await self._next():
                     self._reporter.count(result)
                     yield result
@@ -178,7 +177,7 @@ class Runner(Generic[Item, Value]):
             if self._source.error is not None:
                 raise self._source.error
 
-    async def _next(self) -> BulkResult[Item, Value] | None:
+    async def _next(self) -> BulkResult[Any, Any] | None:
         self._streak += 1
         if self._streak % _RESULTS_IN_A_ROW == 0:
             await asyncio.sleep(0)
@@ -195,14 +194,13 @@ class Runner(Generic[Item, Value]):
             await self._woken.wait()
             self._streak = 0
 
-    def _next_ready(self) -> BulkResult[Item, Value] | None:
+    def _next_ready(self) -> BulkResult[Any, Any] | None:
         # Results that are being written are yielded before the error of the run is raised.
         has_failed = self._error is not None and not self._under_way
         while self._queue and (self._queue[0].result or has_failed):
             result = self._queue.popleft().result
             if result is not None:
                 self._held -= 1
-                self._ready -= 1
                 return result
         return None
 
@@ -212,11 +210,11 @@ class Runner(Generic[Item, Value]):
             return False
         # Calls begin while results are written, but not many: a result may make the user leave.
         # One call at a time waits for that of the one before, if the user asked for one.
-        if len(self._unwritten) > _UNWRITTEN * (self._limit.maximum - 1):
+        if len(self._unwritten) > _UNWRITTEN * (self.limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
         held = self._held - (len(self._later) if self._outages.is_on else 0)
-        if held < AHEAD * self._limit.size and (taken := self._source.next()):
+        if held < AHEAD * self.limit.size and (taken := self._source.next()):
             self._take(taken[0])
         elif self._later and not self._source.is_asked:
             self._begin(self._later.popleft())
@@ -225,46 +223,49 @@ class Runner(Generic[Item, Value]):
         return True
 
     def _has_room(self) -> bool:
-        now = self._loop.time()
+        now = self.loop.time()
         # In ordered runs, results may wait for the first one, up to a limit. After the deadline no
         # call begins.
-        if self._expired or self._limit.has_room(now, 0 if self._ordered else self._ready):
+        if self._expired or self.limit.has_room(now, 0 if self._ordered else len(self._queue)):
             return True
-        wakes_at = self._limit.wakes_at(now)
-        if wakes_at is not None and self._timer is None:
-            self._timer = self._loop.call_at(wakes_at, self._on_timer)
+        wakes_at = self.limit.wakes_at(now)
+        if wakes_at is not None:
+            self.loop.call_at(wakes_at, self.wake)
         return False
 
-    def _on_timer(self) -> None:
-        # The clock is not checked: a timer may fire early by its resolution, 16 ms on Windows.
-        self._timer = None
-        self._wake()
-
-    def _take(self, item: Item) -> None:
+    def _take(self, item: Any) -> None:
         """Start an item, unless its result is known or an equal item is in flight."""
         try:
-            digest = self._results.digest(item)
+            digest = self._digest(item)
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             self._source.give_up(error)
             return
-        run: ItemRun[Item, Value] = ItemRun(self._of_run, item, digest)
+        run, ledger = ItemRun(self, item, digest), self._recorder.ledger
         self._held += 1
         if self._ordered:
             self._queue.append(run)
         leader = run if digest is None else self._leaders.setdefault(digest, run)
         if leader is not run:
             leader.followers.append(run)
-        elif self._results.has(digest):
+        elif digest in self._results:
             self._under_way += 1
-            self._results.recall(run)
+            self._finish(run, replace(self._results[digest], item=item))
+        elif digest is not None and ledger is not None and ledger.has(digest):
+            self._under_way += 1
+            self._recorder.recall(run)
         elif self._expired:
             self._under_way += 1
-            run.error = self._not_begun()
+            run.error = self._interruption(run)
             self._finish(run, run.result_with(None))
         else:
             self._begin(run)
 
-    def _begin(self, run: ItemRun[Item, Value]) -> None:
+    def _digest(self, item: Any) -> bytes | None:
+        if self._key is None and self._recorder.ledger is None:
+            return None  # all items are different
+        return digest_of(item if self._key is None else self._key(item))
+
+    def _begin(self, run: ItemRun) -> None:
         self._under_way += 1
         run.begin(is_probe=self._outages.take_probe())
         context = copy_context()
@@ -272,11 +273,11 @@ class Runner(Generic[Item, Value]):
         if self._reporter.observers:
             context.run(self._reporter.item_started)
         # With a name, because asyncio writes a text for each task without one.
-        task = self._loop.create_task(self._call_until_taken(run), name=_NAME, context=context)
+        task = self.loop.create_task(self._call_until_taken(run), name=_NAME, context=context)
         self._tasks.add(task)
         task.add_done_callback(partial(self._call_ended, run))
 
-    async def _call_until_taken(self, run: ItemRun[Item, Value]) -> Value:
+    async def _call_until_taken(self, run: ItemRun) -> Any:
         """Make one call, and repeat it after each 429 as long as this is safe."""
         run.began = time.monotonic()
         next_wait, waited = _FIRST_WAIT, 0.0
@@ -296,7 +297,7 @@ class Runner(Generic[Item, Value]):
             self._outages.over()
             await asyncio.sleep(asked + spread)
 
-    def _call_ended(self, run: ItemRun[Item, Value], task: asyncio.Task[Value]) -> None:
+    def _call_ended(self, run: ItemRun, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         try:
             self._judge(run, task)
@@ -304,36 +305,37 @@ class Runner(Generic[Item, Value]):
             self._fail(error)
             self._finish(run, None)
 
-    def _judge(self, run: ItemRun[Item, Value], task: asyncio.Task[Value]) -> None:
+    def _judge(self, run: ItemRun, task: asyncio.Task[Any]) -> None:
         raised = None if task.cancelled() else task.exception()
         if raised is not None and not isinstance(raised, Exception):
             raise raised
         error = self._interruption(run) if task.cancelled() else raised and without_frames(raised)
-        # At the end of a program, asyncio cancels the calls before it closes the run.
-        was_cut = task.cancelled() and (self._closing or run.may_repeat)
         run.end(error)
+        # At the end of a program, asyncio cancels the calls before it closes the run.
+        is_cut = task.cancelled() and run.may_repeat
         if error is None or was_answered(error):
             self._outages.over()
         elif run.is_probe and self._outages.is_on:
             self._outages.probe_failed()
-        if isinstance(error, GatewayError) and not was_cut and self._may_pass(run, error):
+        if isinstance(error, GatewayError) and not is_cut and self._may_pass(run, error):
             if not error.token_is_static:
                 self._put_off(run)
                 return
             self._fail(error)  # all other items would fail too
-            was_cut = True
-        if was_cut:
+            is_cut = True
+        if is_cut:
             self._end_early(run)
         else:
             self._unwritten.add(run)
-            self._results.ended(run, None if error else task.result())
-            self._wake()  # another call may begin while the result is written
+            self._recorder.ended(run, None if error else task.result())
+            self.wake()  # another call may begin while the result is written
 
-    def _end_early(self, run: ItemRun[Item, Value]) -> None:
-        self._results.interrupted(run)
+    def _end_early(self, run: ItemRun) -> None:
+        """Let the next run begin an item again; its result is only one of this run."""
+        self._recorder.withdraw(run)
         self._finish(run, None if self._closing else run.result_with(None))
 
-    def _may_pass(self, run: ItemRun[Item, Value], error: GatewayError) -> bool:
+    def _may_pass(self, run: ItemRun, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
         if self._expired or isinstance(error, RateLimitedError) or not run.may_begin_again(error):
             return False
@@ -343,30 +345,23 @@ class Runner(Generic[Item, Value]):
         run.failures += not self._outages.is_on
         return not self._outages.failed(error, run.failures, is_first=is_first)
 
-    def _put_off(self, run: ItemRun[Item, Value]) -> None:
-        self._results.withdraw(run)
+    def _put_off(self, run: ItemRun) -> None:
+        self._recorder.withdraw(run)
         self._under_way -= 1
         self._later.append(run)
-        self._wake()
+        self.wake()
 
-    def _interruption(self, run: ItemRun[Item, Value]) -> GatewayError:
-        """Return the error of a task that was cancelled."""
+    def _interruption(self, run: ItemRun) -> GatewayError:
+        """Return the error of an item whose call was ended early, or not begun."""
         if run.began is None:
-            return self._not_begun()
-        reason = "the call was cancelled from within"
+            return DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
         if self._closing:
-            reason = "the run was closed before the call had ended"
-        elif self._expired:
-            reason = f"the deadline of {self._deadline:g} s for the whole run passed"
-        return run.interrupted(reason, by_deadline=self._expired and not self._closing)
+            return run.interrupted("the run was closed before the call had ended", GatewayError)
+        if self._expired:
+            return run.interrupted(self._late, DeadlineExceededError)
+        return run.interrupted("the call was cancelled from within", GatewayError)
 
-    def _not_begun(self) -> GatewayError:
-        return DeadlineExceededError(
-            f"not begun, nothing was sent: the deadline of {self._deadline or 0:g} s for the whole "
-            "run passed"
-        )
-
-    def _finish(self, run: ItemRun[Item, Value], result: BulkResult[Item, Value] | None) -> None:
+    def _finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
         """Let the result of an item be yielded, and those of its equals; None if it is lost."""
         self._under_way -= 1
         self._unwritten.discard(run)
@@ -374,12 +369,13 @@ class Runner(Generic[Item, Value]):
             del self._leaders[run.digest]
         if result is not None:
             run.result = result
+            if run.digest is not None and self._recorder.ledger is None:
+                self._results[run.digest] = result
             for follower in run.followers:
                 follower.result = replace(result, item=follower.item)
-            self._ready += 1 + len(run.followers)
             if not self._ordered:
                 self._queue += (run, *run.followers)
-        self._wake()
+        self.wake()
 
     def _fail(self, error: BaseException) -> None:
         """End the calls, and then the run with this error."""
@@ -391,8 +387,7 @@ class Runner(Generic[Item, Value]):
         self._expired, had_ended = True, self._source.ended
         self._source.expire()
         if self._source.ended and not had_ended:  # without a length: how much is left is unknown
-            late = f"the deadline of {self._deadline or 0:g} s for the whole run passed"
-            self._source.give_up(DeadlineExceededError(f"{late} before all items were read"))
+            self._source.give_up(DeadlineExceededError(f"{self._late} before all items were read"))
         while self._later:  # their last failures are their results, but only of this run
             self._under_way += 1
             self._end_early(self._later.popleft())
@@ -402,7 +397,7 @@ class Runner(Generic[Item, Value]):
         self._outages.close()
         for task in self._tasks:
             task.cancel()
-        self._wake()
+        self.wake()
 
     async def _end(self) -> None:
         try:
@@ -410,4 +405,4 @@ class Runner(Generic[Item, Value]):
             while self._tasks:  # not only ended: `_call_ended` takes them out
                 await asyncio.wait(self._tasks)
         finally:
-            await self._results.aclose()
+            await self._recorder.aclose()

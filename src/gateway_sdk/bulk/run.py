@@ -30,7 +30,7 @@ from gateway_sdk._checks import (
 from gateway_sdk._python import with_added
 from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.bulk._limit import Adaptive, Controller, FixedLimit
-from gateway_sdk.bulk._recorder import LedgerResults, MemoryResults
+from gateway_sdk.bulk._recorder import Recorder
 from gateway_sdk.bulk._runner import Reporter, Runner
 from gateway_sdk.bulk.results import BulkResult, Item, Ledger, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
@@ -128,11 +128,12 @@ def run(
     except ConfigurationError as error:
         raise InvalidArgumentError(error.problem, field=error.setting) from None
     total = len(items) if isinstance(items, Sized) else None
-    runner = Runner[Item, Value](
+    runner = Runner(
         call,
         items,
         limit=given["concurrency"],
-        results=_results_of(given),
+        key=given["key"],
+        recorder=_recorder_of(given),
         reporter=Reporter(given["on_progress"], with_added(given["observers"]), total),
         ordered=given["ordered"],
         deadline=given["deadline"],
@@ -141,17 +142,15 @@ def run(
     return _Results(runner.run())
 
 
-def _results_of(given: Mapping[str, Any]) -> MemoryResults[Any, Any]:
-    journal, key, job = given["journal"], given["key"], given["job"]
-    if journal is None:
-        if any(given[name] for name in _OF_A_JOURNAL):
-            raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
-        return MemoryResults(key)
-    if isinstance(journal, Path):
-        journal = SqliteLedger(journal, _check_job(job), retry_failed=given["retry_failed"])
+def _recorder_of(given: Mapping[str, Any]) -> Recorder:
+    ledger, job = given["journal"], given["job"]
+    if ledger is None and any(given[name] for name in _OF_A_JOURNAL):
+        raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
+    if isinstance(ledger, Path):
+        ledger = SqliteLedger(ledger, _check_job(job), retry_failed=given["retry_failed"])
     elif job is not None or given["retry_failed"]:
         raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
-    return LedgerResults(journal, key=key, dump=given["dump"], load=given["load"])
+    return Recorder(ledger, dump=given["dump"], load=given["load"])
 
 
 class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
