@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, RootModel, SecretBytes, SecretStr
 
 from gateway_sdk import InvalidArgumentError
-from gateway_sdk.bulk._keys import digest_of
+from gateway_sdk.bulk._source import digest_of
 from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
 
 Side = Enum("Side", ["BUY"])

@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
@@ -25,11 +25,10 @@ from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell_progress
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._item import ItemRun, without_frames
-from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._recorder import Recorder
-from gateway_sdk.bulk._source import make_source
+from gateway_sdk.bulk._source import digest_of, make_source
 from gateway_sdk.bulk.results import BulkResult, OnProgress, Outage, Progress
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 from gateway_sdk.observer import Observer, RunInfo
@@ -112,65 +111,54 @@ class Reporter:
         tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
 
 
+@dataclass(kw_only=True, eq=False)
 class Runner:
-    loop: asyncio.AbstractEventLoop
+    call: Callable[[Any], Awaitable[Any]]
+    items: Iterable[Any] | AsyncIterable[Any]
+    limit: FixedLimit
+    key: Callable[[Any], object] | None
+    recorder: Recorder
+    reporter: Reporter
+    ordered: bool
+    deadline: float | None
+    patience: float | None
 
-    def __init__(
-        self,
-        call: Callable[[Any], Awaitable[Any]],
-        items: Iterable[Any] | AsyncIterable[Any],
-        *,
-        limit: FixedLimit,
-        key: Callable[[Any], object] | None,
-        recorder: Recorder,
-        reporter: Reporter,
-        ordered: bool,
-        deadline: float | None,
-        patience: float | None,
-    ) -> None:
-        self.limit = limit
+    def __post_init__(self) -> None:
         self.budget = Bucket(_BUDGET)
-        self.record_intent, self.withdraw = recorder.record_intent, recorder.withdraw
+        self.record_intent, self.withdraw = self.recorder.record_intent, self.recorder.withdraw
         self._woken = asyncio.Event()
         self.wake = self._woken.set
-        self._call = call
-        self._source = make_source(items, self.wake)
-        self._key = key
-        self._recorder = recorder
-        self._reporter = reporter
-        self._ordered = ordered
-        self._deadline = deadline
-        self._late = f"the deadline of {deadline or 0:g} s for the whole run passed"
-        self._patience = patience
-        self._expired = False
-        self._closing = False
+        self._source = make_source(self.items, self.wake)
+        self._late = f"the deadline of {self.deadline or 0:g} s for the whole run passed"
+        self._has_expired = False
+        self._is_closing = False
         self._error: BaseException | None = None  # of the run
-        self._outages = Outages(patience, reporter.outage, wake=self.wake, end=self._fail)
+        changed = self.reporter.outage
+        self._outages = Outages(self.patience, changed, wake=self.wake, end=self._fail)
         self._later: deque[ItemRun] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._unwritten: set[ItemRun] = set()
+        self._under_way: set[ItemRun] = set()  # are called, or their results are written
         self._leaders: dict[bytes, ItemRun] = {}  # of equal items without a result
         self._results: dict[bytes, BulkResult[Any, Any]] = {}  # of equal items, without a ledger
         self._queue: deque[ItemRun] = deque()
         self._held = 0  # items that were taken and not yet yielded
-        self._under_way = 0  # items that are called, or whose results are written or read
         self._streak = 0
 
     async def run(self) -> AsyncGenerator[BulkResult[Any, Any], None]:
         """Yield one result for each item; leave nothing running at the end or after an error."""
-        with self._reporter.run_is_told():
+        with self.reporter.run_is_told():
             self.loop, timer = asyncio.get_running_loop(), None
-            if self._deadline is not None:
-                timer = self.loop.call_later(self._deadline, self._expire)
+            if self.deadline is not None:
+                timer = self.loop.call_later(self.deadline, self._expire)
             try:
-                await self._recorder.open(self._finish, self._fail)
+                await self.recorder.open(self._finish, self._fail)
                 while result := await self._next():
-                    self._reporter.count(result)
+                    self.reporter.count(result)
                     yield result
             finally:
                 if timer is not None:
                     timer.cancel()
-                self._closing = True
+                self._is_closing = True
                 self._source.expire()  # at once: in the next turn it may have begun to end itself
                 self._end_calls()
                 await to_the_end(self._end())
@@ -210,7 +198,8 @@ class Runner:
             return False
         # Calls begin while results are written, but not many: a result may make the user leave.
         # One call at a time waits for that of the one before, if the user asked for one.
-        if len(self._unwritten) > _UNWRITTEN * (self.limit.maximum - 1):
+        unwritten = len(self._under_way) - len(self._tasks)
+        if unwritten > _UNWRITTEN * (self.limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
         held = self._held - (len(self._later) if self._outages.is_on else 0)
@@ -226,7 +215,7 @@ class Runner:
         now = self.loop.time()
         # In ordered runs, results may wait for the first one, up to a limit. After the deadline no
         # call begins.
-        if self._expired or self.limit.has_room(now, 0 if self._ordered else len(self._queue)):
+        if self._has_expired or self.limit.has_room(now, 0 if self.ordered else len(self._queue)):
             return True
         wakes_at = self.limit.wakes_at(now)
         if wakes_at is not None:
@@ -240,38 +229,35 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             self._source.give_up(error)
             return
-        run, ledger = ItemRun(self, item, digest), self._recorder.ledger
+        run, ledger = ItemRun(self, item, digest), self.recorder.ledger
         self._held += 1
-        if self._ordered:
+        if self.ordered:
             self._queue.append(run)
         leader = run if digest is None else self._leaders.setdefault(digest, run)
         if leader is not run:
             leader.followers.append(run)
         elif digest in self._results:
-            self._under_way += 1
             self._finish(run, replace(self._results[digest], item=item))
         elif digest is not None and ledger is not None and ledger.has(digest):
-            self._under_way += 1
-            self._recorder.recall(run)
-        elif self._expired:
-            self._under_way += 1
+            self.recorder.recall(run)
+        elif self._has_expired:
             run.error = self._interruption(run)
             self._finish(run, run.result_with(None))
         else:
             self._begin(run)
 
     def _digest(self, item: Any) -> bytes | None:
-        if self._key is None and self._recorder.ledger is None:
+        if self.key is None and self.recorder.ledger is None:
             return None  # all items are different
-        return digest_of(item if self._key is None else self._key(item))
+        return digest_of(item if self.key is None else self.key(item))
 
     def _begin(self, run: ItemRun) -> None:
-        self._under_way += 1
+        self._under_way.add(run)
         run.begin(is_probe=self._outages.take_probe())
         context = copy_context()
         context.run(ITEMS.set, (*filter(_IS_OPEN, ITEMS.get()), run))
-        if self._reporter.observers:
-            context.run(self._reporter.item_started)
+        if self.reporter.observers:
+            context.run(self.reporter.item_started)
         # With a name, because asyncio writes a text for each task without one.
         task = self.loop.create_task(self._call_until_taken(run), name=_NAME, context=context)
         self._tasks.add(task)
@@ -283,14 +269,14 @@ class Runner:
         next_wait, waited = _FIRST_WAIT, 0.0
         while True:
             try:
-                return await self._call(run.item)
+                return await self.call(run.item)
             except RateLimitedError as error:
                 asked = next_wait if error.retry_after is None else error.retry_after
                 # No security needed here: the random part only spreads the items.
                 spread = random.random() * min(max(asked, _FIRST_WAIT), _SPREAD)  # noqa: S311
                 next_wait = min(2 * next_wait, _LONGEST_WAIT)
                 waited += asked + spread
-                is_over = self._patience is not None and waited > self._patience
+                is_over = self.patience is not None and waited > self.patience
                 if is_over or not run.may_begin_again(error):
                     raise
                 run.refused(error, asked + spread)
@@ -317,79 +303,76 @@ class Runner:
             self._outages.over()
         elif run.is_probe and self._outages.is_on:
             self._outages.probe_failed()
-        if isinstance(error, GatewayError) and not is_cut and self._may_pass(run, error):
-            if not error.token_is_static:
-                self._put_off(run)
-                return
-            self._fail(error)  # all other items would fail too
-            is_cut = True
-        if is_cut:
+        if is_cut and not self._is_closing:
             self._end_early(run)
+        elif is_cut or (isinstance(error, GatewayError) and self._may_pass(run, error)):
+            self._put_off(run)
         else:
-            self._unwritten.add(run)
-            self._recorder.ended(run, None if error else task.result())
+            self.recorder.ended(run, None if error else task.result())
             self.wake()  # another call may begin while the result is written
-
-    def _end_early(self, run: ItemRun) -> None:
-        """Let the next run begin an item again; its result is only one of this run."""
-        self._recorder.withdraw(run)
-        self._finish(run, None if self._closing else run.result_with(None))
 
     def _may_pass(self, run: ItemRun, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
-        if self._expired or isinstance(error, RateLimitedError) or not run.may_begin_again(error):
+        if self._has_expired or isinstance(error, RateLimitedError):
             return False
-        if self._closing or error.token_is_static:
+        if not run.may_begin_again(error):
+            return False
+        if error.token_is_static:
+            self._fail(error)  # all other items would fail too
+        if self._is_closing:
             return True
         is_first, run.has_failed = not run.has_failed, True
         run.failures += not self._outages.is_on
         return not self._outages.failed(error, run.failures, is_first=is_first)
 
     def _put_off(self, run: ItemRun) -> None:
-        self._recorder.withdraw(run)
-        self._under_way -= 1
+        self.withdraw(run)
+        self._under_way.discard(run)
         self._later.append(run)
         self.wake()
+
+    def _end_early(self, run: ItemRun) -> None:
+        """Finish an item for this run alone: the next one begins it again."""
+        self.withdraw(run)
+        self._finish(run, run.result_with(None))
 
     def _interruption(self, run: ItemRun) -> GatewayError:
         """Return the error of an item whose call was ended early, or not begun."""
         if run.began is None:
             return DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
-        if self._closing:
+        if self._is_closing:
             return run.interrupted("the run was closed before the call had ended", GatewayError)
-        if self._expired:
+        if self._has_expired:
             return run.interrupted(self._late, DeadlineExceededError)
         return run.interrupted("the call was cancelled from within", GatewayError)
 
     def _finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
         """Let the result of an item be yielded, and those of its equals; None if it is lost."""
-        self._under_way -= 1
-        self._unwritten.discard(run)
+        self._under_way.discard(run)
         if run.digest is not None:
             del self._leaders[run.digest]
         if result is not None:
             run.result = result
-            if run.digest is not None and self._recorder.ledger is None:
+            if run.digest is not None and self.recorder.ledger is None:
                 self._results[run.digest] = result
             for follower in run.followers:
                 follower.result = replace(result, item=follower.item)
-            if not self._ordered:
+            if not self.ordered:
                 self._queue += (run, *run.followers)
         self.wake()
 
     def _fail(self, error: BaseException) -> None:
         """End the calls, and then the run with this error."""
         self._error = self._error or error
-        self._closing = True
+        self._is_closing = True
         self._end_calls()
 
     def _expire(self) -> None:
-        self._expired, had_ended = True, self._source.ended
+        self._has_expired, had_ended = True, self._source.ended
         self._source.expire()
         if self._source.ended and not had_ended:  # without a length: how much is left is unknown
             self._source.give_up(DeadlineExceededError(f"{self._late} before all items were read"))
         while self._later:  # their last failures are their results, but only of this run
-            self._under_way += 1
             self._end_early(self._later.popleft())
         self._end_calls()
 
@@ -405,4 +388,4 @@ class Runner:
             while self._tasks:  # not only ended: `_call_ended` takes them out
                 await asyncio.wait(self._tasks)
         finally:
-            await self._recorder.aclose()
+            await self.recorder.aclose()

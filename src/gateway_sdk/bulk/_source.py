@@ -1,27 +1,54 @@
-"""The source of the items: an iterable or an asynchronous iterable."""
+"""The items of a run: where they come from, and which of them are equal."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sized
-from typing import Final, Generic, cast
+import json
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Mapping,
+    Sized,
+)
+from dataclasses import fields, is_dataclass
+from datetime import date
+from hashlib import blake2b
+from typing import Any, Final, cast
 
-from gateway_sdk.bulk.results import Item
+from pydantic import BaseModel
+
 from gateway_sdk.errors import GatewayError, InvalidArgumentError
+from gateway_sdk.models._base import MASK, Model
 
 _TURNS: Final = 5
 """Turns of the event loop in which an asynchronous iterable that need not wait gives an item."""
 
+_DIGEST_BYTES: Final = 16
+"""Two of a billion keys share one with a chance of 1 to 10**21."""
 
-class Source(Generic[Item]):
+
+def make_source(items: Iterable[Any] | AsyncIterable[Any], wake: Callable[[], None]) -> "Source":
+    if isinstance(items, str | bytes):
+        raise InvalidArgumentError("items is a single string: give a list of items")
+    if isinstance(items, AsyncIterable):
+        return AsyncSource(items, wake)
+    if isinstance(items, Iterable):
+        return Source(items)
+    raise InvalidArgumentError("items must be an iterable, or an asynchronous one")
+
+
+class Source:
     """An ordinary iterable."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Iterable[Any]) -> None:
         self.error: BaseException | None = None  # of the iterable
         self.ended = False
         self.is_asked = False  # an iterable that has an item gives it within a few turns
         self._has_end = isinstance(items, Sized)
         self._iterator = iter(items)
 
-    def next(self) -> tuple[Item] | None:
+    def next(self) -> tuple[Any] | None:
         if self.ended:
             return None
         try:
@@ -43,16 +70,16 @@ class Source(Generic[Item]):
     async def aclose(self) -> None: ...
 
 
-class AsyncSource(Source[Item]):
-    def __init__(self, items: AsyncIterable[Item], wake: Callable[[], None]) -> None:
+class AsyncSource(Source):
+    def __init__(self, items: AsyncIterable[Any], wake: Callable[[], None]) -> None:
         super().__init__(())
         self._items = items
         self._wake = wake
         self._wanted = asyncio.Event()
-        self._ready: tuple[Item] | None = None
+        self._ready: tuple[Any] | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    def next(self) -> tuple[Item] | None:
+    def next(self) -> tuple[Any] | None:
         if self._reading is None:
             # One task: a generator may use things that belong to a task, such as time-outs.
             self._reading = asyncio.create_task(self._read())
@@ -70,35 +97,30 @@ class AsyncSource(Source[Item]):
             self.is_asked = False
             self._wake()
 
-    def _offer(self, item: Item) -> None:
-        if self.ended:
-            raise asyncio.CancelledError  # again, because the iterable has dropped it
-        self._wanted.clear()
-        self.is_asked = False
-        self._ready = (item,)
-        self._wake()
-
     async def _read(self) -> None:
-        items: AsyncIterator[Item] | None = None
+        items: AsyncIterator[Any] | None = None
         try:
-            await self._wanted.wait()
             items = aiter(self._items)
             async for item in items:
-                self._offer(item)
+                if self.ended:
+                    break  # it has dropped the cancellation
+                self._wanted.clear()
+                self.is_asked = False
+                self._ready = (item,)
+                self._wake()
                 await self._wanted.wait()
         except asyncio.CancelledError:
             if self._reading is None or self._reading.cancelling():
                 raise
             # Something that the iterable waited for: without an error, items would be missing.
-            error = GatewayError("items was cancelled from within, so some may be missing")
-            self.error = self.error or error
+            self.give_up(GatewayError("items was cancelled from within, so some may be missing"))
         except BaseException as error:  # noqa: BLE001 - as for an ordinary iterable
-            self.error = self.error or error
+            self.give_up(error)
         finally:
             self.ended = True
             self._wake()
             if isinstance(items, AsyncGenerator):
-                await cast("AsyncGenerator[Item, None]", items).aclose()
+                await cast("AsyncGenerator[Any, None]", items).aclose()
 
     def expire(self) -> None:
         self.ended = True
@@ -110,13 +132,55 @@ class AsyncSource(Source[Item]):
             await asyncio.gather(self._reading, return_exceptions=True)
 
 
-def make_source(
-    items: Iterable[Item] | AsyncIterable[Item], wake: Callable[[], None]
-) -> Source[Item]:
-    if isinstance(items, str | bytes):
-        raise InvalidArgumentError("items is a single string: give a list of items")
-    if isinstance(items, AsyncIterable):
-        return AsyncSource(items, wake)
-    if isinstance(items, Iterable):
-        return Source(items)
-    raise InvalidArgumentError("items must be an iterable, or an asynchronous one")
+def digest_of(key: Any) -> bytes:
+    """Keys are equal if their JSON is; the class of models, dataclasses and the like counts too."""
+    try:
+        text = _text(key)
+    except InvalidArgumentError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the user's class may raise anything
+        # No cause: its text may show the value.
+        raise _wrong(f"is no JSON value ({type(error).__name__})") from None
+    if MASK in text:
+        raise _wrong("holds a secret, and all secrets look the same")
+    return blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def _wrong(what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"the key of an item {what}: give key=, a function that returns a string for an item"
+    )
+
+
+# The text is JSON if the value is JSON. It is not made by pydantic, because its output may change
+# with the version, and a serializer of the user may depend on the hash seed (`list(some_set)`).
+
+
+def _text(value: Any) -> str:
+    """Write a value as text, so that only equal values have equal texts."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return json.dumps(value)
+    if isinstance(value, date):
+        return json.dumps(value.isoformat())
+    if isinstance(value, list | tuple):
+        text = f"[{','.join(map(_text, value))}]"
+        return _tagged(value, text) if hasattr(value, "_fields") else text
+    if isinstance(value, Mapping):
+        members = sorted((_text(name), _text(inner)) for name, inner in value.items())
+        return f"{{{','.join(f'{name}:{inner}' for name, inner in members)}}}"
+    return _tagged(value, _text({name: getattr(value, name) for name in _names(value)}))
+
+
+def _names(value: object) -> Iterable[str]:
+    if isinstance(value, Model):
+        return value.model_fields_set  # what is not set is not sent
+    if isinstance(value, BaseModel):
+        return (*type(value).model_fields, *(value.model_extra or ()))
+    if is_dataclass(value) and not isinstance(value, type):
+        return [one.name for one in fields(value) if one.compare]
+    raise _wrong(f"holds a {type(value).__name__}, which is no JSON value")
+
+
+def _tagged(value: object, text: str) -> str:
+    """Put the name of the class before the text of a value that is not JSON."""
+    return json.dumps(type(value).__name__) + text

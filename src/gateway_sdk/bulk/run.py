@@ -129,8 +129,8 @@ def run(
         raise InvalidArgumentError(error.problem, field=error.setting) from None
     total = len(items) if isinstance(items, Sized) else None
     runner = Runner(
-        call,
-        items,
+        call=call,
+        items=items,
         limit=given["concurrency"],
         key=given["key"],
         recorder=_recorder_of(given),
