@@ -3,7 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from gateway_sdk.bulk.results import Outage
@@ -38,33 +40,22 @@ def was_answered(error: BaseException) -> bool:
     return error.advice is not Advice.LOG_IN
 
 
+@dataclass(eq=False)
 class Outages:
-    def __init__(
-        self,
-        patience: float | None,
-        changed: Callable[[Outage | None], None],
-        *,
-        wake: Callable[[], None],
-        end: Callable[[GatewayError], None],
-    ) -> None:
-        self._patience = patience
-        self._changed = changed
-        self._wake = wake
-        self._end = end
-        self._now: Outage | None = None
-        self._failed = 0  # items in a row
-        self._pause = 0.0
-        self._timers: list[asyncio.TimerHandle] = []
-        self._is_due = False
-
-    @property
-    def is_on(self) -> bool:
-        return self._now is not None
+    patience: float | None
+    changed: Callable[[Outage | None], None]
+    wake: Callable[[], None]
+    end: Callable[[GatewayError], None]
+    now: Outage | None = None
+    _failed: int = 0  # items in a row
+    _pause: float = 0.0
+    _timers: list[asyncio.TimerHandle] = field(default_factory=list)
+    _is_due: bool = False
 
     @property
     def allows_call(self) -> bool:
         """Whether a call may begin: any, or the one that tries whether the outage is over."""
-        return self._now is None or self._is_due
+        return self.now is None or self._is_due
 
     def take_probe(self) -> bool:
         """Note that a call begins; True if it is the one that tries."""
@@ -73,7 +64,7 @@ class Outages:
 
     def failed(self, error: GatewayError, failures: int, *, is_first: bool) -> bool:
         """Tell whether the failure of an item is its result; those in outages are not counted."""
-        if self._now is not None:
+        if self.now is not None:
             return False
         # An item that fails again says nothing of the others: it may be a bad one.
         self._failed += is_first
@@ -86,46 +77,44 @@ class Outages:
         return is_last
 
     def _begin(self, error: GatewayError) -> None:
-        self._now = Outage(error, datetime.now(UTC))
+        self.now = Outage(error, datetime.now(UTC))
         _logger.warning("a bulk run waits, because of: %s", error)
         self._pause = _FIRST_PAUSE / 2
         self.probe_failed()
-        if self._patience is not None:
-            loop = asyncio.get_running_loop()
-            self._timers.append(loop.call_later(self._patience, self._give_up, self._now))
-        self._changed(self._now)
+        if self.patience is not None:
+            self._in(self.patience, partial(self._give_up, self.now))
+        self.changed(self.now)
 
     def probe_failed(self) -> None:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(self._pause, self._let_one_try))
+        self._in(self._pause, self._let_one_try)
+
+    def _in(self, seconds: float, what: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, what))
 
     def _let_one_try(self) -> None:
         self._is_due = True
-        self._wake()
+        self.wake()
 
     def _give_up(self, outage: Outage) -> None:
         error = OutageError(
-            f"there was no success for {self._patience:g} s, since {outage.since:%H:%M:%S} UTC: "
+            f"there was no success for {self.patience:g} s, since {outage.since:%H:%M:%S} UTC: "
             f"{outage.error.summary}; the other items were not fetched"
         )
         error.advice = outage.error.advice
         error.__cause__ = outage.error
-        self._end(error)
+        self.end(error)
 
     def over(self) -> None:
         """Note that a call was answered: all that wait go on."""
         self._failed = 0
-        if self._now is None:
-            return
-        self.close()
-        _logger.warning("a bulk run goes on")
-        self._changed(None)
-        self._wake()
+        if self.now is not None:
+            self.close()
+            _logger.warning("a bulk run goes on")
+            self.changed(None)
+            self.wake()
 
     def close(self) -> None:
-        self._now = None
-        self._is_due = False
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()
+        self.now, self._is_due = None, False
+        while self._timers:
+            self._timers.pop().cancel()

@@ -133,8 +133,7 @@ class Runner:
         self._has_expired = False
         self._is_closing = False
         self._error: BaseException | None = None  # of the run
-        changed = self.reporter.outage
-        self._outages = Outages(self.patience, changed, wake=self.wake, end=self._fail)
+        self._outages = Outages(self.patience, self.reporter.outage, self.wake, self._fail)
         self._later: deque[ItemRun] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Any]] = set()
         self._under_way: set[ItemRun] = set()  # are called, or their results are written
@@ -202,7 +201,7 @@ class Runner:
         if unwritten > _UNWRITTEN * (self.limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
-        held = self._held - (len(self._later) if self._outages.is_on else 0)
+        held = self._held - (len(self._later) if self._outages.now else 0)
         if held < AHEAD * self.limit.size and (taken := self._source.next()):
             self._take(taken[0])
         elif self._later and not self._source.is_asked:
@@ -301,7 +300,7 @@ class Runner:
         is_cut = task.cancelled() and run.may_repeat
         if error is None or was_answered(error):
             self._outages.over()
-        elif run.is_probe and self._outages.is_on:
+        elif run.is_probe and self._outages.now:
             self._outages.probe_failed()
         if is_cut and not self._is_closing:
             self._end_early(run)
@@ -322,7 +321,7 @@ class Runner:
         if self._is_closing:
             return True
         is_first, run.has_failed = not run.has_failed, True
-        run.failures += not self._outages.is_on
+        run.failures += self._outages.now is None
         return not self._outages.failed(error, run.failures, is_first=is_first)
 
     def _put_off(self, run: ItemRun) -> None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable
 from datetime import date
-from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, NamedTuple
-
-from pydantic import BaseModel, PlainValidator, ValidationError
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from gateway_sdk.models.records import Country, iso_date
 
@@ -18,30 +16,6 @@ def currencies_of(countries: Iterable[Country]) -> list[str]:
         Empty if there are no countries.
     """
     return sorted({it.currency for it in countries if it.currency and it.currency.strip()})
-
-
-def _day(text: object) -> date:
-    return iso_date("date", text if isinstance(text, str) else "")
-
-
-def _number(value: object) -> object:
-    """Read a rate; a text becomes a decimal, with all its digits."""
-    try:
-        number: Any = Decimal(value) if isinstance(value, str) else value
-    except InvalidOperation:
-        number = None
-    is_number = hasattr(number, "__float__") and not isinstance(number, bool)
-    if not is_number or (isinstance(number, Decimal) and not number.is_finite()):
-        msg = "no number"
-        raise ValueError(msg)
-    return number
-
-
-class _Reply(BaseModel):
-    base: str | None = None
-    rates: dict[
-        Annotated[date, PlainValidator(_day)], dict[str, Annotated[Any, PlainValidator(_number)]]
-    ]
 
 
 class RateRow(NamedTuple):
@@ -71,12 +45,25 @@ def rate_rows(reply: object, *, base: str) -> list[RateRow] | None:
         The rows, sorted by date; rows of one date are in the order of the reply. Empty without
         rates; None if the reply has another shape.
     """
+    given: Any = reply
     try:
-        shaped = _Reply.model_validate(reply, strict=True)
-    except ValidationError:
+        named = given.get("base")
+        days = {iso_date("date", day): quotes for day, quotes in given["rates"].items()}
+        rows = [
+            RateRow(named or base, symbol, day, _rate(rate))
+            for day, quotes in sorted(days.items())
+            for symbol, rate in quotes.items()
+        ]
+    except (AttributeError, ArithmeticError, KeyError, TypeError, ValueError):
         return None
-    return [
-        RateRow(shaped.base or base, symbol, day, rate)
-        for day, quotes in sorted(shaped.rates.items())
-        for symbol, rate in quotes.items()
-    ]
+    return rows if isinstance(named, str | None) else None
+
+
+def _rate(value: Any) -> Any:
+    """Read a number; a text becomes a decimal, with all its digits."""
+    number: Any = Decimal(value) if isinstance(value, str) else value
+    is_number = hasattr(number, "__float__") and not isinstance(number, bool)
+    if not is_number or (isinstance(number, Decimal) and not number.is_finite()):
+        msg = "no number"
+        raise ValueError(msg)
+    return number
