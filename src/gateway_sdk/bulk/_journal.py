@@ -108,7 +108,7 @@ class SqliteLedger:
         path = Path(os.path.realpath(self._place))
         # Not the lock of SQLite, which would keep readers out too.
         lock = LockFile(path.with_name(f"{path.name}-lock"))
-        try:
+        with self._errors("cannot be opened"):
             if not lock.acquire():
                 raise self._error(
                     "is in use by another run: wait for its end; if it is a run of this program "
@@ -117,9 +117,6 @@ class SqliteLedger:
             self._opened.callback(lock.release)
             # After the lock: to close a file ends all locks that SQLite has on it in this process.
             self._create(path)
-        except OSError as error:
-            raise self._error(f"cannot be opened: {error.strerror}") from None
-        with self._errors("cannot be opened"):
             self._database = database = sqlite3.connect(path, isolation_level=None)
             self._opened.callback(database.close)
             self._check_origin(database)
@@ -151,10 +148,8 @@ class SqliteLedger:
             database.executescript(_SCHEMA)
             database.execute("insert into run values(?)", (self._job,))
             database.execute("commit")
-        elif application != _APPLICATION:
-            raise self._error("is an SQLite file of another program: give another file")
-        elif version != _VERSION:
-            raise self._error("is of another version of gateway_sdk: give another file")
+        elif (application, version) != (_APPLICATION, _VERSION):
+            raise self._error("is of another program or version: give another file")
         ((job,),) = database.execute("select job from run").fetchall() or [("",)]
         if job != self._job:
             raise self._error(
@@ -171,9 +166,8 @@ class SqliteLedger:
         with self._errors("cannot be read"):
             found = self._database.execute("select * from items where id = ?", (self._places[key],))
             row: dict[str, Any] = dict(zip(("id", *_COLUMNS), found.fetchone() or (), strict=False))
-        if row.get("key") != key:
-            raise self._error("was changed by others during the run")
-        try:
+            if row.get("key") != key:
+                raise self._error("was changed by others during the run")
             row |= {"state": State(row["state"]), "once": bool(row["once"])}
             failure: dict[str, Any] = {name: row.pop(name) for name in _FAILURE}
             if failure["advice"] is not None:
@@ -181,8 +175,6 @@ class SqliteLedger:
                 row["failure"] = Failure(**failure)
             del row["id"], row["time"]
             return Entry(**row)
-        except ValueError:
-            raise self._error("is damaged: a row has an unknown state; give another file") from None
 
     def _write(self, entries: Sequence[Entry]) -> None:
         self._check_file()
@@ -233,7 +225,9 @@ class SqliteLedger:
     def _errors(self, what: str) -> Generator[None]:
         try:
             yield
-        except (sqlite3.Error, MemoryError) as error:  # a damaged length asks for any memory
+        except OSError as error:
+            raise self._error(f"{what}: {error.strerror}") from None
+        except (sqlite3.Error, MemoryError, ValueError) as error:  # a damaged length, or state
             reason = reason_of(error) or "no such length"
             problem = f"is no journal or is damaged: {reason}; give another file"
             if isinstance(error, sqlite3.OperationalError) and reason == str(error):

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from copy import copy
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -43,27 +43,17 @@ Fail = Callable[[BaseException], None]
 _Asked = tuple[ItemRun, Any, Callable[[ItemRun, Any, Any], None]]
 
 
+@dataclass(kw_only=True, eq=False)
 class Recorder:
     """Writes what becomes of items to a ledger, in batches; without one, nothing is kept."""
 
-    _finish: Finish
-    _fail: Fail
-    _loop: asyncio.AbstractEventLoop
-
-    def __init__(
-        self,
-        ledger: Ledger | None,
-        *,
-        dump: Callable[[Any], Any] | None,
-        load: Callable[[Any], Any] | None,
-    ) -> None:
-        self.ledger = ledger
-        self._dump = dump
-        self._load = load
-        # What is to be written and read, of which item, and what takes the answer or the error.
-        self._asked: dict[str, list[_Asked]] = {"write": [], "read": []}
-        self._working: asyncio.Task[None] | None = None
-        self._context = copy_context()  # not that of an item
+    ledger: Ledger | None
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
+    # What is to be written and read, of which item, and what takes the answer or the error.
+    _asked: dict[str, list[_Asked]] = field(default_factory=lambda: {"write": [], "read": []})
+    _working: asyncio.Task[None] | None = None
+    _context: Context = field(default_factory=copy_context)  # not that of an item
 
     async def open(self, finish: Finish, fail: Fail) -> None:
         """Take the functions that finish an item (None if its result is lost), and end the run."""
@@ -158,7 +148,7 @@ class Recorder:
         text = None
         if run.error is None:
             try:
-                text = _value_text(value if self._dump is None else self._dump(value))
+                text = _value_text(value if self.dump is None else self.dump(value))
             except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
                 run.error = failure = JournalError(
                     f"the value cannot be written to the journal ({type(error).__name__}): "
@@ -177,10 +167,10 @@ class Recorder:
 
     def _loaded(self, run: ItemRun, text: str | None) -> Any:
         stored = StoredValue(text or "null")
-        if self._load is None:
+        if self.load is None:
             return stored  # which is decoded when the user asks for it
         try:
-            return self._load(stored.decode())
+            return self.load(stored.decode())
         except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
             run.error = without_frames(error)
             return None
@@ -273,12 +263,11 @@ def _error_of(failure: Failure) -> GatewayError:
     message = failure.message or f"{failure.error}, in an earlier run"
     error = kind.__new__(kind, message)
     error.args = (message,)
-    known: dict[str, Any] = {
-        "operation": failure.operation,
-        "outcome": Outcome[failure.outcome or "UNKNOWN"],
-        "repeatability": _REPEATABILITY.get(failure.operation or ""),
-        "status": failure.status,
-        "_advice": failure.advice,
-    }
-    error.__dict__.update(known)
+    error.__dict__.update(
+        operation=failure.operation,
+        outcome=Outcome[failure.outcome or "UNKNOWN"],
+        repeatability=_REPEATABILITY.get(failure.operation or ""),
+        status=failure.status,
+        _advice=failure.advice,
+    )
     return error

@@ -62,17 +62,18 @@ _BUDGET: Final = RetryBudget(share=1.0)
 lacks a retry is tried later, and a gateway that is away is not asked by all items."""
 
 
+@dataclass(eq=False)
 class Reporter:
     """Tells observers and `on_progress` how far a run is."""
 
-    def __init__(
-        self, on_progress: OnProgress | None, observers: Sequence[Observer], total: int | None
-    ) -> None:
-        self._on_progress = on_progress
-        self.observers = observers
-        self._run = RunInfo(total)
-        self._items = self._done = self._failed = self._from_journal = 0
-        self._outage: Outage | None = None
+    on_progress: OnProgress | None
+    observers: Sequence[Observer]
+    run: RunInfo
+    _items: int = 0
+    _done: int = 0
+    _failed: int = 0
+    _from_journal: int = 0
+    _outage: Outage | None = None
 
     @contextmanager
     def run_is_told(self) -> Generator[None]:
@@ -80,13 +81,13 @@ class Reporter:
         with ExitStack() as ends:
             for observer in self.observers:
                 ends.push(partial(self._finished, observer, began))
-                tell(observer.run_started, self._run)
+                tell(observer.run_started, self.run)
             yield
 
     def item_started(self) -> None:
         self._items += 1
         for observer in self.observers:
-            tell(observer.item_started, self._run, self._items)
+            tell(observer.item_started, self.run, self._items)
 
     def count(self, result: BulkResult[Any, Any]) -> None:
         self._done += 1
@@ -100,15 +101,15 @@ class Reporter:
         self._tell()
 
     def _tell(self) -> None:
-        if self._on_progress is not None:
+        if self.on_progress is not None:
             counts = self._done, self._failed, self._from_journal
-            tell_progress(self._on_progress, Progress(*counts, self._run.total, self._outage))
+            tell_progress(self.on_progress, Progress(*counts, self.run.total, self._outage))
 
     def _finished(
         self, observer: Observer, began: float, _: object, error: BaseException | None, __: object
     ) -> None:
         elapsed = time.monotonic() - began
-        tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
+        tell(observer.run_finished, self.run, self._done, self._failed, error, elapsed)
 
 
 @dataclass(kw_only=True, eq=False)

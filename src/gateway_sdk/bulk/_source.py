@@ -103,7 +103,7 @@ class AsyncSource(Source):
             items = aiter(self._items)
             async for item in items:
                 if self.ended:
-                    break  # it has dropped the cancellation
+                    return  # it has dropped the cancellation
                 self._wanted.clear()
                 self.is_asked = False
                 self._ready = (item,)

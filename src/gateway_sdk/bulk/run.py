@@ -34,7 +34,7 @@ from gateway_sdk.bulk._recorder import Recorder
 from gateway_sdk.bulk._runner import Reporter, Runner
 from gateway_sdk.bulk.results import BulkResult, Item, Ledger, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
-from gateway_sdk.observer import Observer
+from gateway_sdk.observer import Observer, RunInfo
 
 __all__ = ["BulkResult", "run"]
 
@@ -134,7 +134,7 @@ def run(
         limit=given["concurrency"],
         key=given["key"],
         recorder=_recorder_of(given),
-        reporter=Reporter(given["on_progress"], with_added(given["observers"]), total),
+        reporter=Reporter(given["on_progress"], with_added(given["observers"]), RunInfo(total)),
         ordered=given["ordered"],
         deadline=given["deadline"],
         patience=given["patience"],
@@ -144,13 +144,13 @@ def run(
 
 def _recorder_of(given: Mapping[str, Any]) -> Recorder:
     ledger, job = given["journal"], given["job"]
-    if ledger is None and any(given[name] for name in _OF_A_JOURNAL):
-        raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
     if isinstance(ledger, Path):
         ledger = SqliteLedger(ledger, _check_job(job), retry_failed=given["retry_failed"])
     elif job is not None or given["retry_failed"]:
         raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
-    return Recorder(ledger, dump=given["dump"], load=given["load"])
+    elif ledger is None and (given["dump"] or given["load"]):
+        raise InvalidArgumentError("dump and load go with journal=")
+    return Recorder(ledger=ledger, dump=given["dump"], load=given["load"])
 
 
 class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
@@ -224,7 +224,6 @@ def _limit_of(name: str, concurrency: object) -> FixedLimit:
 
 
 _LEDGER: Final = ("open", "has", "read", "write", "aclose")
-_OF_A_JOURNAL: Final = ("job", "dump", "load", "retry_failed")
 
 RUN: Final[Declared] = {
     "concurrency": ("adaptive", _limit_of),
