@@ -97,17 +97,20 @@ class AsyncSource(Source):
             self.is_asked = False
             self._wake()
 
+    def _offer(self, item: Any) -> None:
+        if self.ended:
+            raise asyncio.CancelledError  # again, because the iterable has dropped it
+        self._wanted.clear()
+        self.is_asked = False
+        self._ready = (item,)
+        self._wake()
+
     async def _read(self) -> None:
         items: AsyncIterator[Any] | None = None
         try:
             items = aiter(self._items)
             async for item in items:
-                if self.ended:
-                    return  # it has dropped the cancellation
-                self._wanted.clear()
-                self.is_asked = False
-                self._ready = (item,)
-                self._wake()
+                self._offer(item)
                 await self._wanted.wait()
         except asyncio.CancelledError:
             if self._reading is None or self._reading.cancelling():
