@@ -230,7 +230,7 @@ class Simulation:
         self._serving -= 1
         self._fine += 1
         self._count(refused=False)
-        self._controller.attempt_ended(slot, self._now, refused=False, is_429=False)
+        self._controller.attempt_ended(slot, self._now, 200)
         self._left[slot] -= 1
         if self._left[slot]:
             self._send(slot, 1)
@@ -243,7 +243,7 @@ class Simulation:
 
     def _refused(self, slot: Slot, attempt: int, status: int) -> None:
         self._count(refused=True)
-        self._controller.attempt_ended(slot, self._now, refused=True, is_429=status == TOO_MANY)
+        self._controller.attempt_ended(slot, self._now, status)
         if attempt == ATTEMPTS and status != TOO_MANY:
             self._end(slot)
             return

@@ -219,32 +219,32 @@ def all_begun(controller: Controller, now: float) -> list[Slot]:
     return slots
 
 
-@pytest.mark.parametrize("refused", [None, True])
-def test_waits_after_cuts_stop_no_other_item(refused: bool | None) -> None:
+@pytest.mark.parametrize("status", [None, 429])
+def test_waits_after_cuts_stop_no_other_item(status: int | None) -> None:
     """If nearly all items wait after refusals, one new call is made in five seconds."""
     controller = Controller(maximum=100, start=4)
     for slot in all_begun(controller, 0.0):
-        controller.attempt_ended(slot, 0.1, refused=refused, is_429=bool(refused))
+        controller.attempt_ended(slot, 0.1, status)
         controller.waits(slot, 0.1, 10.0)
 
-    assert controller.has_room(0.2, 0) is (refused is None)
+    assert controller.has_room(0.2, 0) is (status is None)
     assert controller.has_room(5.2, 0)
 
 
 @pytest.mark.parametrize(
-    ("is_429", "wait", "waiting", "is_rate"),
-    [(True, 1.0, 8, True), (False, 1.0, 8, False), (True, 0.4, 8, False), (True, 1.0, 4, False)],
+    ("status", "wait", "waiting", "is_rate"),
+    [(429, 1.0, 8, True), (503, 1.0, 8, False), (429, 0.4, 8, False), (429, 1.0, 4, False)],
 )
 def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
-    *, is_429: bool, wait: float, waiting: int, is_rate: bool
+    status: int, wait: float, waiting: int, *, is_rate: bool
 ) -> None:
     """Another status has another reason, short waits were not asked for, and half are not all."""
     controller = Controller(maximum=8, start=8)
     for at in (0.0, 3.0):
         slots = all_begun(controller, at)
-        for refused in (False, False, True):
-            for slot in slots[: waiting if refused else 8]:
-                controller.attempt_ended(slot, at + 0.1, refused=refused, is_429=is_429 and refused)
+        for ended in (slots, slots, slots[:waiting]):
+            for slot in ended:
+                controller.attempt_ended(slot, at + 0.1, 200 if ended is slots else status)
         for slot in slots[:waiting]:
             controller.waits(slot, at + 0.2, wait)
         for slot in slots:
@@ -254,22 +254,22 @@ def test_all_calls_refused_twice_with_a_retry_after_prove_a_rate(
 
 
 @pytest.mark.parametrize(
-    ("is_429", "overlapping", "is_rate"),
-    [(True, False, True), (False, False, False), (True, True, False)],
+    ("status", "overlapping", "is_rate"),
+    [(429, False, True), (503, False, False), (429, True, False)],
     ids=["alone", "503", "not alone"],
 )
 def test_calls_that_are_refused_alone_prove_a_rate(
-    *, is_429: bool, overlapping: bool, is_rate: bool
+    status: int, *, overlapping: bool, is_rate: bool
 ) -> None:
     """It is not the number of calls; a 503 may have another reason."""
     controller = Controller(maximum=10, start=2)
     for at in range(12):
         fine = controller.begin(at)
         refused = controller.begin(at + 0.1) if overlapping else None
-        controller.attempt_ended(fine, at + 0.2, refused=False, is_429=False)
+        controller.attempt_ended(fine, at + 0.2, 200)
         controller.ended(fine)
         refused = refused or controller.begin(at + 0.3)
-        controller.attempt_ended(refused, at + 0.4, refused=True, is_429=is_429)
+        controller.attempt_ended(refused, at + 0.4, status)
         controller.ended(refused)
 
     assert (controller._pace.rate is not None) is is_rate
@@ -321,7 +321,7 @@ def test_a_gateway_that_is_back_is_used_again() -> None:
     controller = Controller(maximum=100, start=4)
     for second in range(1000):
         for slot in all_begun(controller, second):
-            controller.attempt_ended(slot, second + 0.1, refused=second < 900, is_429=False)
+            controller.attempt_ended(slot, second + 0.1, 503 if second < 900 else 200)
             controller.ended(slot)
 
     assert controller.size == 100

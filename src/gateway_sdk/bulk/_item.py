@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
-from gateway_sdk.bulk._limit import TOO_MANY, FixedLimit, was_refused
+from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import GatewayError, SessionStateError, StatusError
 from gateway_sdk.observer import CallInfo
@@ -49,7 +49,6 @@ class ItemRun(RunItem):
         self._run = run
         self.item = item
         self.digest = digest
-        self.followers: list[ItemRun] = []
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._ended: dict[CallInfo, Outcome] = {}  # those that are not in flight
 
@@ -79,12 +78,7 @@ class ItemRun(RunItem):
         self._learn(status, type(error).__name__)
 
     def _learn(self, status: int | None, error: str | None) -> None:
-        self._run.limit.attempt_ended(
-            self._slot,
-            self._run.loop.time(),
-            refused=was_refused(status, error),
-            is_429=status == TOO_MANY,
-        )
+        self._run.limit.attempt_ended(self._slot, self._run.loop.time(), status, error)
 
     def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
         return BulkResult(

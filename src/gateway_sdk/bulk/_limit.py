@@ -54,7 +54,7 @@ _KEPT: Final = 5000
 """The largest number of times of successes that are kept."""
 
 
-def was_refused(status: int | None, error: str | None) -> bool | None:
+def _was_refused(status: int | None, error: str | None) -> bool | None:
     """Tell whether an attempt was too much for the gateway; None if unknown."""
     if status in _BUSY or error in _TOO_SLOW:
         return True
@@ -84,8 +84,9 @@ class FixedLimit:
         return self._slot
 
     def attempt_ended(
-        self, slot: Slot, now: float, *, refused: bool | None, is_429: bool
-    ) -> None: ...
+        self, slot: Slot, now: float, status: int | None, error: str | None = None
+    ) -> None:
+        """Learn from an attempt that has ended, with a status or else with an error."""
 
     def waits(self, slot: Slot, now: float, seconds: float) -> None: ...
 
@@ -241,8 +242,10 @@ class Controller(FixedLimit):
         self._slots.discard(slot)
         self._sleeping.discard(slot)
 
-    def attempt_ended(self, slot: Slot, now: float, *, refused: bool | None, is_429: bool) -> None:
-        """Learn from an attempt that has ended; None is neither a refusal nor a success."""
+    def attempt_ended(
+        self, slot: Slot, now: float, status: int | None, error: str | None = None
+    ) -> None:
+        refused, is_429 = _was_refused(status, error), status == TOO_MANY
         self._sleeping.discard(slot)
         slot.was_refused = refused is True
         slot.was_odd = is_429 and self._is_accepted

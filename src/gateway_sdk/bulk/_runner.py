@@ -138,8 +138,8 @@ class Runner:
         self._later: deque[ItemRun] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Any]] = set()
         self._under_way: set[ItemRun] = set()  # are called, or their results are written
-        self._leaders: dict[bytes, ItemRun] = {}  # of equal items without a result
-        self._results: dict[bytes, BulkResult[Any, Any]] = {}  # of equal items, without a ledger
+        self._equal: dict[bytes, list[ItemRun]] = {}  # without a result; the first one is called
+        self._results: dict[bytes | None, BulkResult[Any, Any]] = {}  # of keys, without a ledger
         self._queue: deque[ItemRun] = deque()
         self._held = 0  # items that were taken and not yet yielded
         self._streak = 0
@@ -173,24 +173,18 @@ class Runner:
             self._woken.clear()
             while self._error is None and self._start_one():
                 pass
-            if result := self._next_ready():
-                return result
-            if self._error is not None and not self._under_way:
+            # Results that are being written are yielded before the error of the run is raised.
+            is_over = self._error is not None and not self._under_way
+            while self._queue and (self._queue[0].result or is_over):
+                if result := self._queue.popleft().result:
+                    self._held -= 1
+                    return result
+            if self._error is not None and is_over:
                 raise self._error
             if self._source.ended and not self._held:
                 return None
             await self._woken.wait()
             self._streak = 0
-
-    def _next_ready(self) -> BulkResult[Any, Any] | None:
-        # Results that are being written are yielded before the error of the run is raised.
-        has_failed = self._error is not None and not self._under_way
-        while self._queue and (self._queue[0].result or has_failed):
-            result = self._queue.popleft().result
-            if result is not None:
-                self._held -= 1
-                return result
-        return None
 
     def _start_one(self) -> bool:
         """Start a new item, or else one that failed; False if there is none, or no room."""
@@ -233,10 +227,12 @@ class Runner:
         self._held += 1
         if self.ordered:
             self._queue.append(run)
-        leader = run if digest is None else self._leaders.setdefault(digest, run)
-        if leader is not run:
-            leader.followers.append(run)
-        elif digest in self._results:
+        if digest is not None:
+            equal = self._equal.setdefault(digest, [])
+            equal.append(run)
+            if len(equal) > 1:
+                return  # it waits for the first of them
+        if digest in self._results:
             self._finish(run, replace(self._results[digest], item=item))
         elif digest is not None and ledger is not None and ledger.has(digest):
             self.recorder.recall(run)
@@ -349,16 +345,14 @@ class Runner:
     def _finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
         """Let the result of an item be yielded, and those of its equals; None if it is lost."""
         self._under_way.discard(run)
-        if run.digest is not None:
-            del self._leaders[run.digest]
+        equal = [run] if run.digest is None else self._equal.pop(run.digest)
         if result is not None:
-            run.result = result
             if run.digest is not None and self.recorder.ledger is None:
                 self._results[run.digest] = result
-            for follower in run.followers:
-                follower.result = replace(result, item=follower.item)
+            for one in equal:
+                one.result = result if one is run else replace(result, item=one.item)
             if not self.ordered:
-                self._queue += (run, *run.followers)
+                self._queue += equal
         self.wake()
 
     def _fail(self, error: BaseException) -> None:
