@@ -33,7 +33,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 # The files of a public folder that can be imported; all others stand under an underscore.
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "stores", "token"},
-    "bulk": {"results", "run", "series"},
+    "bulk": {"results", "run"},
     "fleet": set(),
     "otel": set(),
     "sandbox": set(),

@@ -1,10 +1,17 @@
 """Runs of one coroutine function over many items."""
 
-from gateway_sdk.bulk._export import EXPORT_SUFFIXES, Exported, export, write_results
+from gateway_sdk.bulk._export import (
+    EXPORT_SUFFIXES,
+    Exported,
+    RateRow,
+    currencies_of,
+    export,
+    rate_rows,
+    write_results,
+)
 from gateway_sdk.bulk._limit import Adaptive
 from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, Outage, Progress, State
 from gateway_sdk.bulk.run import run
-from gateway_sdk.bulk.series import RateRow, currencies_of, rate_rows
 
 __all__ = [
     "EXPORT_SUFFIXES",
