@@ -104,11 +104,11 @@ class SqliteLedger:
         return await to_the_end(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     def _open(self) -> None:
-        # SQLite puts its own files beside the file that a link leads to.
-        path = Path(os.path.realpath(self._place))
-        # Not the lock of SQLite, which would keep readers out too.
-        lock = LockFile(path.with_name(f"{path.name}-lock"))
         with self._errors("cannot be opened"):
+            # SQLite puts its own files beside the file that a link leads to.
+            path = Path(os.path.realpath(self._place))
+            # Not the lock of SQLite, which would keep readers out too.
+            lock = LockFile(path.with_name(f"{path.name}-lock"))
             if not lock.acquire():
                 raise self._error(
                     "is in use by another run: wait for its end; if it is a run of this program "

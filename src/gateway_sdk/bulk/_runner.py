@@ -362,10 +362,8 @@ class Runner:
         self._end_calls()
 
     def _expire(self) -> None:
-        self._has_expired, had_ended = True, self._source.ended
-        self._source.expire()
-        if self._source.ended and not had_ended:  # without a length: how much is left is unknown
-            self._source.give_up(DeadlineExceededError(f"{self._late} before all items were read"))
+        self._has_expired = True  # how much is left of what has no length, is unknown
+        self._source.expire(DeadlineExceededError(f"{self._late} before all items were read"))
         while self._later:  # their last failures are their results, but only of this run
             self._end_early(self._later.popleft())
         self._end_calls()

@@ -63,9 +63,10 @@ class Source:
         self.error = self.error or error
         self.ended = True
 
-    def expire(self) -> None:
-        """The deadline has passed, or the run is closed: read no further what may have no end."""
-        self.ended = self.ended or not self._has_end
+    def expire(self, error: GatewayError | None = None) -> None:
+        """Read no further what may have no end: the deadline has passed, or the run is closed."""
+        if not (self.ended or self._has_end):
+            self.give_up(error)
 
     async def aclose(self) -> None: ...
 
@@ -73,6 +74,7 @@ class Source:
 class AsyncSource(Source):
     def __init__(self, items: AsyncIterable[Any], wake: Callable[[], None]) -> None:
         super().__init__(())
+        self._has_end = False
         self._items = items
         self._wake = wake
         self._wanted = asyncio.Event()
@@ -125,8 +127,8 @@ class AsyncSource(Source):
             if isinstance(items, AsyncGenerator):
                 await cast("AsyncGenerator[Any, None]", items).aclose()
 
-    def expire(self) -> None:
-        self.ended = True
+    def expire(self, error: GatewayError | None = None) -> None:
+        super().expire(error)
         if self._reading is not None:
             self._reading.cancel()
 

@@ -1,7 +1,6 @@
 """Run one coroutine function over many items, with a bounded number of calls at once."""
 
 import asyncio
-import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -12,7 +11,6 @@ from collections.abc import (
     Mapping,
     Sized,
 )
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypedDict, Unpack
@@ -63,17 +61,15 @@ def run(
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
-    A failed call is a result too and does not affect the others. The run takes new items only as
-    fast as you take results, so its memory does not depend on the number of items. Closing the
-    iterator, or cancelling it, leaves nothing running: use `contextlib.aclosing` where you may
-    leave the loop early.
+    A failed call is a result too and does not affect the others. New items are taken only as fast
+    as you take results, so memory does not depend on their number. Closing the iterator, or
+    cancelling it, leaves nothing running: use `contextlib.aclosing` where you may leave the loop
+    early.
 
-    An item whose call fails and may be repeated (`error.advice` is REPEAT) is tried again up to
-    twice, later in the run, before its error is its result. If five different items fail so in a
-    row, or if a login is missing (LOG_IN), it is an outage: the run pauses, lets one item at a
-    time try after growing pauses, and goes on when the gateway answers. A refused access token
-    that the session cannot renew ends the run at once, with its error. The retries of a run are
-    not taken from the budget of its session.
+    An item whose failure may pass (`error.advice` is REPEAT) is tried again up to twice, later in
+    the run. If five different items fail so in a row, or if a login is missing (LOG_IN), it is an
+    outage: the run pauses, lets one item at a time try after growing pauses, and goes on when the
+    gateway answers. The retries of a run are not taken from the budget of its session.
 
     Args:
         call: The function, called with each item.
@@ -83,19 +79,19 @@ def run(
         key: Returns the key of an item, a JSON value. Items with the same key are fetched once,
             and each has the result. The results are kept until the end of the run.
         ordered: Yield results in the order of the items, not in the order in which calls end.
-        deadline: Seconds for the whole run; None for no limit. At the deadline, calls in flight
-            are ended, and each item without a result gets a `DeadlineExceededError`, whose
-            `outcome` says whether anything was sent. Items without a length, such as those of a
-            generator, are not read further, and the run ends with such an error.
-        patience: Seconds for which the run waits during an outage (see above), and one item after
-            refusals with 429; None for no limit. When they have passed, an outage ends the run
-            with an `OutageError`, and the 429 is the result of its item. 0 does not wait.
+        deadline: Seconds for the whole run; None for no limit. Then calls in flight are ended, and
+            each item without a result gets a `DeadlineExceededError`, whose `outcome` says whether
+            anything was sent. Items without a length, such as those of a generator, are not read
+            further, and the run ends with such an error.
+        patience: Seconds for which the run waits during an outage, and one item after refusals
+            with 429; None for no limit, 0 not to wait. Then an outage ends the run with an
+            `OutageError`, and the 429 is the result of its item.
         on_progress: Called with a `Progress` before each result, and when an outage begins or
             ends; its errors are logged.
         journal: An SQLite file with a row for each item that has ended, written before the result
-            is yielded. If the file exists, only items that are not in it are fetched; the others
-            are yielded from it, marked `from_journal`. Equal items are fetched once, also without
-            *key*. A `Ledger` keeps the items elsewhere.
+            is yielded. Items that are in it already are not fetched, but yielded from it, marked
+            `from_journal`. Equal items are fetched once, also without *key*. A `Ledger` keeps the
+            items elsewhere.
         job: The name of the work, such as "rates-2026-q1"; required with a file, which only the
             same job can continue. Name everything that matters and is not in the items.
         retry_failed: Fetch items of the file again whose failure may pass: their advice is REPEAT
@@ -192,14 +188,11 @@ def _check_patience(name: str, seconds: object) -> float | None:
 
 
 def _check_journal(name: str, journal: object) -> object:
-    if not isinstance(journal, str | PathLike):
-        if journal is None or all(hasattr(journal, member) for member in _LEDGER):
-            return journal
-        raise ConfigurationError("must be the path of a file, or a Ledger", setting=name)
-    with suppress(TypeError, ValueError):  # it is bytes, or has half of a surrogate pair
-        if b"\0" not in os.fsencode(journal):
-            return Path(journal)
-    raise ConfigurationError("is a path that no file can have", setting=name)
+    if isinstance(journal, str | PathLike):
+        return Path(journal)
+    if journal is None or all(hasattr(journal, member) for member in _LEDGER):
+        return journal
+    raise ConfigurationError("must be the path of a file, or a Ledger", setting=name)
 
 
 def _check_job(job: object) -> str:
