@@ -181,10 +181,6 @@ def write_results(
     """
     write, others = _writer_for(out), 0
 
-    def series() -> Iterator[_Series]:
-        done = (row for row in rows() if row[1] == "done")
-        return (_series_of(item, value, time) for item, _, value, *_, time in done)
-
     def rows_of_rates() -> Iterator[Sequence[Any]]:
         nonlocal others
         others = 0
@@ -192,21 +188,21 @@ def write_results(
         # They come in the order of their days: only what overlaps is in memory together.
         newest: dict[Any, tuple[Any, RateRow]] = {}
         query, last = None, date.min
-        for found in series():
-            if not found.rates:
-                others += found.rates is None
+        for asked, time, series in _series_of(rows()):
+            if not series:
+                others += series is None
                 continue
-            if found.query != query or found.rates[0].date > last:
+            if asked != query or series[0].date > last:
                 yield from (row for _, row in newest.values())
-                newest, query, last = {}, found.query, date.min
-            for row in found.rates:
-                if row[:3] not in newest or newest[row[:3]][0] <= found.time:
-                    newest[row[:3]] = found.time, row
-            last = max(last, found.rates[-1].date)
+                newest, query, last = {}, asked, date.min
+            for row in series:
+                if row[:3] not in newest or newest[row[:3]][0] <= time:
+                    newest[row[:3]] = time, row
+            last = max(last, series[-1].date)
         yield from (row for _, row in newest.values())
 
     if rates is None:
-        rates = any(found.rates is not None for found in islice(series(), 1))
+        rates = any(series is not None for *_, series in islice(_series_of(rows()), 1))
     columns, source = (RateRow._fields, rows_of_rates) if rates else (ITEM_COLUMNS, rows)
     with _whole(Path(out)) as file:
         return Exported(write(file, columns, source), 0, others)
@@ -220,20 +216,18 @@ from items where state not in ('begun', 'interrupted') order by item, id
 """
 
 
-class _Series(NamedTuple):
-    query: dict[str, Any]  # without its days
-    time: Any  # of its end
-    rates: list[RateRow] | None  # None if the value has another shape
-
-
-def _series_of(item: str | None, value: str | None, time: object) -> _Series:
-    read: Any = json.loads(item or "null")
-    query: dict[str, Any] = read if isinstance(read, dict) else {"": read}
-    base = query.get("base")
-    reply = json.loads(value or "null", parse_float=Decimal)
-    rows = rate_rows(reply, base=base if isinstance(base, str) else "")
-    rates = rows and [row._replace(rate=Decimal(row.rate)) for row in rows]
-    return _Series({name: query[name] for name in query.keys() - _DAYS}, time, rates)
+def _series_of(
+    rows: Iterable[Sequence[Any]],
+) -> Iterator[tuple[dict[str, Any], Any, list[RateRow] | None]]:
+    """Yield each query without its days, the time of its end, and its rates, if they are that."""
+    for item, state, value, *_, time in rows:
+        if state == "done":
+            read: Any = json.loads(item or "null")
+            query: dict[str, Any] = read if isinstance(read, dict) else {"": read}
+            reply, base = json.loads(value or "null", parse_float=Decimal), query.get("base")
+            found = rate_rows(reply, base=base if isinstance(base, str) else "")
+            rates = found and [row._replace(rate=Decimal(row.rate)) for row in found]
+            yield {name: query[name] for name in query.keys() - _DAYS}, time, rates
 
 
 Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Rows], int]
