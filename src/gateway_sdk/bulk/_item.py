@@ -1,19 +1,95 @@
-"""One item of a run: what its calls did, and what may be done with it next."""
+"""One item of a run: what its calls did, what may be done with it next, and what is kept of it."""
 
 import asyncio
 import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextvars import Context, copy_context
 from copy import copy
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
+from typing import Any, Final, Protocol, cast
 
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from gateway_sdk import errors
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk.bulk._limit import FixedLimit
-from gateway_sdk.bulk.results import BulkResult
-from gateway_sdk.errors import GatewayError, SessionStateError, StatusError
+from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, State, StoredValue
+from gateway_sdk.errors import GatewayError, JournalError, SessionStateError, StatusError
 from gateway_sdk.observer import CallInfo
+from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+
+_TURNS: Final = 2
+"""Turns of the event loop before a batch is passed: calls that end together share it."""
+
+_LONGEST_INTEGER: Final = 4300
+"""Digits that Python reads."""
+
+_KINDS: Final[dict[str, type[GatewayError]]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, GatewayError)
+}
+_REPEATABILITY: Final = {operation.name: operation.repeatability for operation in OPERATIONS}
+
+Answered = Callable[[Any], None]
+"""Takes what the ledger has answered, or its error."""
+
+
+@dataclass(eq=False)
+class Recorder:
+    """Asks the ledger of a run, if it has one, to write and to read: one batch after the other."""
+
+    ledger: Ledger | None
+    fail: Callable[[BaseException], None]
+    _asked: dict[str, list[tuple[Any, Answered]]] = field(
+        default_factory=lambda: {"write": [], "read": []}
+    )
+    _working: asyncio.Task[None] | None = None
+    _context: Context = field(default_factory=copy_context)  # not that of an item
+
+    async def aclose(self) -> None:
+        if self.ledger is not None:
+            if self._working is not None:
+                await asyncio.wait([self._working])
+            await self._work()  # asyncio cancels that task too at the end of a program
+            await self.ledger.aclose()
+
+    def ask(self, ask: str, what: Any, answered: Answered) -> None:
+        self._asked[ask].append((what, answered))
+        if self._working is None or self._working.done():
+            loop = asyncio.get_running_loop()
+            self._working = loop.create_task(self._work(), context=self._context)
+
+    async def _work(self) -> None:
+        while any(self._asked.values()):
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            for ask, batch in self._asked.items():
+                if batch:
+                    self._asked[ask] = []
+                    await self._pass(batch, getattr(self.ledger, ask))
+
+    async def _pass(self, batch: Sequence[tuple[Any, Answered]], ask: Callable[..., Any]) -> None:
+        answers: list[Any] = []
+        try:
+            answers += await ask([what for what, _ in batch]) or [None] * len(batch)
+        except asyncio.CancelledError:  # from within, or at the end of the program
+            pass
+        except Exception as error:  # noqa: BLE001 - it is that of each of them
+            answers = [error] * len(batch)
+        if len(answers) != len(batch):
+            answers = [JournalError("the ledger has not answered for each item")] * len(batch)
+        for (_, answered), answer in zip(batch, answers, strict=True):
+            try:
+                answered(answer)
+            except BaseException as error:  # noqa: BLE001 - of the ledger, load, or a wrong answer
+                self.fail(error)
 
 
 class OfRun(Protocol):
@@ -22,10 +98,13 @@ class OfRun(Protocol):
     loop: asyncio.AbstractEventLoop
     limit: FixedLimit
     budget: Bucket
+    recorder: Recorder
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
 
     def wake(self) -> None: ...
-    async def record_intent(self, run: "ItemRun", /) -> None: ...
-    def withdraw(self, run: "ItemRun", /) -> None: ...
+    def fail(self, error: BaseException) -> None: ...
+    def finish(self, run: "ItemRun", result: BulkResult[Any, Any] | None) -> None: ...
 
 
 class ItemRun(RunItem):
@@ -37,11 +116,11 @@ class ItemRun(RunItem):
     failures = 0  # outside of outages
     has_failed = False  # also within one
     is_probe = False
-    sends_once = False  # whether a request is sent that must not be sent twice
-    intent: asyncio.Future[None] | None = None  # done when this is on the disk
     attempts = 0
     elapsed = 0.0
     began: float | None = None  # the call; None before its first step
+    _sends_once = False  # whether a request is sent that must not be sent twice
+    _intent: asyncio.Future[None] | None = None  # done when this is on the disk
     _intended = 0  # calls whose request is sent, or was, and was not refused
     _was_reported = False  # whether the limit has learned from an attempt of its call
 
@@ -70,7 +149,7 @@ class ItemRun(RunItem):
             # It is that of one call, and its advice says nothing of what another one did.
             self.error = told = copy(error)
             told.__cause__ = error.__cause__
-            told.outcome, told.advice = self.outcome, self.advice(error.advice)
+            told.outcome, told.advice = self.outcome, self._advice(error.advice)
 
     def _report(self, error: Exception | None) -> None:
         """Let the limit learn from a whole call, none of whose attempts a session reported."""
@@ -80,37 +159,53 @@ class ItemRun(RunItem):
     def _learn(self, status: int | None, error: str | None) -> None:
         self._run.limit.attempt_ended(self._slot, self._run.loop.time(), status, error)
 
-    def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
-        return BulkResult(
-            item=self.item,
-            error=self.error,
-            attempts=self.attempts,
-            elapsed=self.elapsed,
-            from_journal=from_journal,
-            _value=value,
-        )
-
     def take_retry(self) -> bool:
         return self._run.budget.take()
 
     async def record_intent(self) -> None:
-        if self.is_open:
-            self._intended += 1
-            self.sends_once = True
-            await self._run.record_intent(self)
+        """Wait until the ledger has it: no later run sends the item again."""
+        if not self.is_open:
+            return
+        self._intended += 1
+        self._sends_once = True
+        if self._run.recorder.ledger is None:
+            return
+        if not self._is_here():
+            raise SessionStateError(
+                "the call is made in another event loop than its bulk run, so the journal cannot "
+                "record it: make it in the event loop of the run"
+            )
+        if self._intent is None:
+            self._intent = self._run.loop.create_future()
+            self._note(State.BEGUN, partial(_resolve, self._intent))
+        try:
+            await asyncio.shield(self._intent)  # other calls of the item may wait for it too
+        except Exception as error:
+            self._run.fail(error)
+            raise
 
     async def withdraw_intent(self) -> None:
         if self.is_open:
             self._intended -= 1
             if not self._intended:
-                self._run.withdraw(self)
+                self.withdraw()
+
+    def withdraw(self) -> None:
+        """Note that the item has not begun: it waits, or is repeated later."""
+        if self._intent is not None:
+            self._intent = None
+            self._note(State.INTERRUPTED, _raise_error)
+
+    def _note(self, state: State, answered: Answered) -> None:
+        noted = Entry(key=self.digest or b"", state=state, once=True, item=item_text(self.item))
+        self._run.recorder.ask("write", noted, answered)
 
     def refused(self, error: Exception, seconds: float) -> None:
         """Note that the item waits, with no call in flight: it has not begun."""
         if not self._calls:
             self._report(error)
         self._intended, self.is_probe = 0, False
-        self._run.withdraw(self)
+        self.withdraw()
         self._wait(seconds)
 
     def _wait(self, seconds: float) -> None:
@@ -145,10 +240,6 @@ class ItemRun(RunItem):
         self._ended[call] = outcome
 
     @property
-    def has_calls(self) -> bool:
-        return bool(self._calls)
-
-    @property
     def outcome(self) -> Outcome:
         calls = list(self._calls)
         changing = [it for it in calls if it.operation.repeatability is not Repeatability.READ]
@@ -162,9 +253,9 @@ class ItemRun(RunItem):
         for call in list(self._calls):
             if call.operation.repeatability is Repeatability.ONCE and call not in self._ended:
                 return False  # the item has left it behind, and it may still be sent
-        return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
+        return not self._sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
 
-    def advice(self, by_error: Advice) -> Advice:
+    def _advice(self, by_error: Advice) -> Advice:
         """What to do next about the item, whose error may come from one of several calls."""
         return by_error if self.may_repeat else Advice.CHECK
 
@@ -175,7 +266,7 @@ class ItemRun(RunItem):
         observed = error.operation is None or error.operation in {
             call.operation.name for call in self._calls
         }
-        may_pass = self.advice(error.advice) in _MAY_PASS
+        may_pass = self._advice(error.advice) in _MAY_PASS
         return observed and may_pass and not isinstance(error, SessionStateError)
 
     def interrupted(self, message: str, kind: type[GatewayError]) -> GatewayError:
@@ -190,6 +281,159 @@ class ItemRun(RunItem):
         if not self.may_repeat:
             error.repeatability = Repeatability.ONCE
         return error
+
+    def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
+        return BulkResult(
+            item=self.item,
+            error=self.error,
+            attempts=self.attempts,
+            elapsed=self.elapsed,
+            from_journal=from_journal,
+            _value=value,
+        )
+
+    def keep(self, value: Any) -> None:
+        """Finish with a value or the error, after the ledger has it."""
+        if self._run.recorder.ledger is None:
+            self._run.finish(self, self.result_with(value))
+        else:
+            entry = self._entry(value)
+            self._run.recorder.ask("write", entry, partial(self._finish, entry))
+
+    def recall(self) -> None:
+        """Finish with what the ledger has."""
+        self._run.recorder.ask("read", self.digest, partial(self._finish, None))
+
+    def _finish(self, written: Entry | None, answer: Any) -> None:
+        result = None
+        try:
+            if isinstance(answer, Exception):
+                raise answer
+            entry: Entry = written or answer
+            if written is None:
+                self.attempts, self.elapsed = entry.attempts, entry.elapsed
+                self.error = None if entry.failure is None else _error_of(entry.failure)
+            # The value of the ledger, as every later result of an equal item has it: else a run
+            # that goes on after a kill would give other types than one that was not interrupted.
+            value = None if self.error else self._loaded(entry.value)
+            result = self.result_with(value, from_journal=written is None)
+        finally:
+            self._run.finish(self, result)
+
+    def _loaded(self, text: str | None) -> Any:
+        stored = StoredValue(text or "null")
+        if self._run.load is None:
+            return stored  # which is decoded when the user asks for it
+        try:
+            return self._run.load(stored.decode())
+        except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
+            self.error = without_frames(error)
+            return None
+
+    def _entry(self, value: Any) -> Entry:
+        text, failure, state = None, None, State.DONE
+        if self.error is None:
+            try:
+                text = _value_text(value if self._run.dump is None else self._run.dump(value))
+            except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
+                self.error = failed = JournalError(
+                    f"the value cannot be written to the journal ({type(error).__name__}): "
+                    "give dump=, a function that converts it to JSON"
+                )
+                failed.outcome, failed.advice = self.outcome, self._advice(failed.advice)
+        if self.error is not None:
+            failure = self._failure(self.error)
+            is_unknown = failure.advice is Advice.CHECK and failure.outcome == Outcome.UNKNOWN.name
+            state = State.UNKNOWN if is_unknown else State.FAILED
+        return Entry(
+            key=self.digest or b"",
+            state=state,
+            once=self._sends_once,
+            item=item_text(self.item),
+            value=text,
+            failure=failure,
+            attempts=self.attempts,
+            elapsed=self.elapsed,
+        )
+
+    def _failure(self, error: Exception) -> Failure:
+        """Return what a file may hold of an error: no texts of the user or the gateway."""
+        name = type(error).__name__
+        if not isinstance(error, GatewayError):
+            outcome = self.outcome.name if self._calls else None
+            # Only the user knows whether a repetition may succeed, and asks for it.
+            return Failure(error=name, outcome=outcome, advice=self._advice(Advice.REPEAT))
+        is_ours = _KINDS.get(name) is type(error) and error.args
+        return Failure(
+            error=name,
+            # As UTF-8 can hold it: the user may raise an error of ours with any text.
+            message=str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None,
+            operation=error.operation,
+            outcome=(self.outcome if self._calls else error.outcome).name,
+            status=getattr(error, "status", None),
+            advice=self._advice(error.advice),
+        )
+
+
+def _raise_error(error: Exception | None) -> None:
+    if error is not None:
+        raise error
+
+
+def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
+    if error is None:
+        written.set_result(None)
+    else:
+        written.set_exception(copy(error))  # the call writes to it; the run raises the other one
+        written.exception()  # the run may have ended: nobody has to ask for it
+
+
+def _value_text(value: Any) -> str:
+    """Write a value as JSON that can be read; the error otherwise may show the value."""
+    text = to_json(value, by_alias=True, inf_nan_mode="strings").decode()
+    if len(text) > _LONGEST_INTEGER:  # only such a text can hold one that is too long
+        StoredValue(text).decode()
+    return text
+
+
+def item_text(item: Any) -> str | None:
+    """Write an item for readers; None if it is not JSON, because its key identifies it."""
+    try:
+        return None if _holds_generator(item) else _value_text(item)
+    except Exception:  # noqa: BLE001 - the item's class may raise anything
+        return None
+
+
+def _holds_generator(value: Any) -> bool:
+    """Tell whether a value holds a generator: writing it would use it up before the call does."""
+    inner: Iterable[Any] = ()
+    if value is None or isinstance(value, str | int | float):
+        return False
+    if isinstance(value, Mapping):
+        inner = value.values()
+    elif isinstance(value, list | tuple):
+        inner = cast("Iterable[Any]", value)
+    elif isinstance(value, BaseModel):
+        inner = vars(value).values()
+    elif is_dataclass(value):
+        inner = [getattr(value, column.name, None) for column in fields(value)]
+    return isinstance(value, Generator) or any(map(_holds_generator, inner))
+
+
+def _error_of(failure: Failure) -> GatewayError:
+    """Return the error for an entry of a ledger; a foreign error becomes a `GatewayError`."""
+    kind = _KINDS.get(failure.error, GatewayError)
+    message = failure.message or f"{failure.error}, in an earlier run"
+    error = kind.__new__(kind, message)
+    error.args = (message,)
+    error.__dict__.update(
+        operation=failure.operation,
+        outcome=Outcome[failure.outcome or "UNKNOWN"],
+        repeatability=_REPEATABILITY.get(failure.operation or ""),
+        status=failure.status,
+        _advice=failure.advice,
+    )
+    return error
 
 
 def without_frames(error: Exception) -> Exception:

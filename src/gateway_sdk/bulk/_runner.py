@@ -24,12 +24,11 @@ from gateway_sdk._call.events import ITEMS, tell
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell_progress
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk._item import ItemRun, without_frames
+from gateway_sdk.bulk._item import ItemRun, Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
-from gateway_sdk.bulk._recorder import Recorder
 from gateway_sdk.bulk._source import digest_of, make_source
-from gateway_sdk.bulk.results import BulkResult, OnProgress, Outage, Progress
+from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 from gateway_sdk.observer import Observer, RunInfo
 from gateway_sdk.retry_policy import RetryBudget
@@ -118,7 +117,9 @@ class Runner:
     items: Iterable[Any] | AsyncIterable[Any]
     limit: FixedLimit
     key: Callable[[Any], object] | None
-    recorder: Recorder
+    ledger: Ledger | None
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
     reporter: Reporter
     ordered: bool
     deadline: float | None
@@ -126,7 +127,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.budget = Bucket(_BUDGET)
-        self.record_intent, self.withdraw = self.recorder.record_intent, self.recorder.withdraw
+        self.recorder = Recorder(self.ledger, self.fail)
         self._woken = asyncio.Event()
         self.wake = self._woken.set
         self._source = make_source(self.items, self.wake)
@@ -134,7 +135,7 @@ class Runner:
         self._has_expired = False
         self._is_closing = False
         self._error: BaseException | None = None  # of the run
-        self._outages = Outages(self.patience, self.reporter.outage, self.wake, self._fail)
+        self._outages = Outages(self.patience, self.reporter.outage, self.wake, self.fail)
         self._later: deque[ItemRun] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Any]] = set()
         self._under_way: set[ItemRun] = set()  # are called, or their results are written
@@ -151,7 +152,8 @@ class Runner:
             if self.deadline is not None:
                 timer = self.loop.call_later(self.deadline, self._expire)
             try:
-                await self.recorder.open(self._finish, self._fail)
+                if self.ledger is not None:
+                    await self.ledger.open()
                 while result := await self._next():
                     self.reporter.count(result)
                     yield result
@@ -223,7 +225,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             self._source.give_up(error)
             return
-        run, ledger = ItemRun(self, item, digest), self.recorder.ledger
+        run = ItemRun(self, item, digest)
         self._held += 1
         if self.ordered:
             self._queue.append(run)
@@ -233,17 +235,17 @@ class Runner:
             if len(equal) > 1:
                 return  # it waits for the first of them
         if digest in self._results:
-            self._finish(run, replace(self._results[digest], item=item))
-        elif digest is not None and ledger is not None and ledger.has(digest):
-            self.recorder.recall(run)
+            self.finish(run, replace(self._results[digest], item=item))
+        elif digest is not None and self.ledger is not None and self.ledger.has(digest):
+            run.recall()
         elif self._has_expired:
             run.error = self._interruption(run)
-            self._finish(run, run.result_with(None))
+            self.finish(run, run.result_with(None))
         else:
             self._begin(run)
 
     def _digest(self, item: Any) -> bytes | None:
-        if self.key is None and self.recorder.ledger is None:
+        if self.key is None and self.ledger is None:
             return None  # all items are different
         return digest_of(item if self.key is None else self.key(item))
 
@@ -284,8 +286,8 @@ class Runner:
         try:
             self._judge(run, task)
         except BaseException as error:  # noqa: BLE001 - of the call, of dump, or of the item's class
-            self._fail(error)
-            self._finish(run, None)
+            self.fail(error)
+            self.finish(run, None)
 
     def _judge(self, run: ItemRun, task: asyncio.Task[Any]) -> None:
         raised = None if task.cancelled() else task.exception()
@@ -304,7 +306,7 @@ class Runner:
         elif is_cut or (isinstance(error, GatewayError) and self._may_pass(run, error)):
             self._put_off(run)
         else:
-            self.recorder.ended(run, None if error else task.result())
+            run.keep(None if error else task.result())
             self.wake()  # another call may begin while the result is written
 
     def _may_pass(self, run: ItemRun, error: GatewayError) -> bool:
@@ -314,7 +316,7 @@ class Runner:
         if not run.may_begin_again(error):
             return False
         if error.token_is_static:
-            self._fail(error)  # all other items would fail too
+            self.fail(error)  # all other items would fail too
         if self._is_closing:
             return True
         is_first, run.has_failed = not run.has_failed, True
@@ -322,15 +324,15 @@ class Runner:
         return not self._outages.failed(error, run.failures, is_first=is_first)
 
     def _put_off(self, run: ItemRun) -> None:
-        self.withdraw(run)
+        run.withdraw()
         self._under_way.discard(run)
         self._later.append(run)
         self.wake()
 
     def _end_early(self, run: ItemRun) -> None:
         """Finish an item for this run alone: the next one begins it again."""
-        self.withdraw(run)
-        self._finish(run, run.result_with(None))
+        run.withdraw()
+        self.finish(run, run.result_with(None))
 
     def _interruption(self, run: ItemRun) -> GatewayError:
         """Return the error of an item whose call was ended early, or not begun."""
@@ -342,12 +344,12 @@ class Runner:
             return run.interrupted(self._late, DeadlineExceededError)
         return run.interrupted("the call was cancelled from within", GatewayError)
 
-    def _finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
+    def finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
         """Let the result of an item be yielded, and those of its equals; None if it is lost."""
         self._under_way.discard(run)
         equal = [run] if run.digest is None else self._equal.pop(run.digest)
         if result is not None:
-            if run.digest is not None and self.recorder.ledger is None:
+            if run.digest is not None and self.ledger is None:
                 self._results[run.digest] = result
             for one in equal:
                 one.result = result if one is run else replace(result, item=one.item)
@@ -355,7 +357,7 @@ class Runner:
                 self._queue += equal
         self.wake()
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """End the calls, and then the run with this error."""
         self._error = self._error or error
         self._is_closing = True

@@ -28,7 +28,6 @@ from gateway_sdk._checks import (
 from gateway_sdk._python import with_added
 from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.bulk._limit import Adaptive, Controller, FixedLimit
-from gateway_sdk.bulk._recorder import Recorder
 from gateway_sdk.bulk._runner import Reporter, Runner
 from gateway_sdk.bulk.results import BulkResult, Item, Ledger, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
@@ -129,7 +128,9 @@ def run(
         items=items,
         limit=given["concurrency"],
         key=given["key"],
-        recorder=_recorder_of(given),
+        ledger=_ledger_of(given),
+        dump=given["dump"],
+        load=given["load"],
         reporter=Reporter(given["on_progress"], with_added(given["observers"]), RunInfo(total)),
         ordered=given["ordered"],
         deadline=given["deadline"],
@@ -138,15 +139,16 @@ def run(
     return _Results(runner.run())
 
 
-def _recorder_of(given: Mapping[str, Any]) -> Recorder:
-    ledger, job = given["journal"], given["job"]
+def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
+    ledger: Ledger | Path | None = given["journal"]
+    job, retry_failed = given["job"], given["retry_failed"]
     if isinstance(ledger, Path):
-        ledger = SqliteLedger(ledger, _check_job(job), retry_failed=given["retry_failed"])
-    elif job is not None or given["retry_failed"]:
+        return SqliteLedger(ledger, _check_job(job), retry_failed=retry_failed)
+    if job is not None or retry_failed:
         raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
-    elif ledger is None and (given["dump"] or given["load"]):
+    if ledger is None and (given["dump"] or given["load"]):
         raise InvalidArgumentError("dump and load go with journal=")
-    return Recorder(ledger=ledger, dump=given["dump"], load=given["load"])
+    return ledger
 
 
 class _Results(AsyncGenerator[BulkResult[Item, Value], None]):

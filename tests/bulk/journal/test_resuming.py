@@ -17,7 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import Advice, GatewaySession, Outcome, bulk, errors
-from gateway_sdk.bulk._recorder import item_text
+from gateway_sdk.bulk._item import item_text
 from gateway_sdk.models import Country
 from tests.bulk.runs import Memory, Stuck, content, created, fetch, refused, rows, same, session
 from tests.interface_table import COUNTRY
