@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway_sdk import auth as auth, bulk as bulk, models as models, operations as operations
-    from gateway_sdk._content.form import Multipart as Multipart
+    from gateway_sdk._content.files import Multipart as Multipart
     from gateway_sdk._transport.public import GatewayTransport as GatewayTransport
     from gateway_sdk._version import __version__ as __version__
     from gateway_sdk.auth import Token as Token, TokenSource as TokenSource
@@ -36,7 +36,7 @@ else:
         __name__,
         {
             "gateway_sdk.retry_policy": "RetryBudget RetryPolicy",
-            "gateway_sdk._content.form": "Multipart",
+            "gateway_sdk._content.files": "Multipart",
             "gateway_sdk._transport.public": "GatewayTransport",
             "gateway_sdk.rate_limit": "Limiter RateLimit",
             "gateway_sdk._version": "__version__",

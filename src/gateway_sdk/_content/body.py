@@ -25,8 +25,7 @@ from pydantic import BaseModel
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._content import files
-from gateway_sdk._content.files import BINARY, CHUNK, OpenFile, Source
-from gateway_sdk._content.form import Multipart, form_of
+from gateway_sdk._content.files import BINARY, CHUNK, Multipart, OpenFile, Source
 from gateway_sdk._http.request import (
     JSON,
     OnProgress,
@@ -241,7 +240,7 @@ async def _body_of(content: Any) -> Body:
         case Mapping() | list() | BaseModel():
             return _of_bytes(encode_json(content), JSON)
         case Multipart():
-            content_type, form = await files.in_thread(form_of, content)
+            content_type, form = await files.in_thread(files.form_of, content)
             return _of_source(form, content_type)
         case AsyncIterable():
             return _of_stream(content)

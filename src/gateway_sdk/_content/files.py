@@ -1,14 +1,15 @@
-"""Files to upload: paths and open files, read in a thread and not in the event loop."""
+"""Files to upload, alone or in a form (RFC 7578): read in a thread, not in the event loop."""
 
 import asyncio
 import io
 import mimetypes
 import os
+import secrets
 import stat
 import threading
 import weakref
 from asyncio import wrap_future
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -19,10 +20,13 @@ from queue import SimpleQueue
 from typing import IO, Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
+from gateway_sdk._http.request import check_argument
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
 """`io.BufferedIOBase` is the type of files that decompress, such as `gzip.GzipFile`."""
+
+File: TypeAlias = Path | bytes | OpenFile
 
 BINARY: Final = "application/octet-stream"
 
@@ -60,7 +64,7 @@ def media_type_of(name: object) -> str:
     return guessed if guessed and not compression else BINARY
 
 
-def cut(content: bytes) -> Iterator[bytes]:
+def cut(content: bytes) -> Generator[bytes, None, None]:
     if len(content) <= CHUNK:
         yield content
         return
@@ -72,8 +76,10 @@ def cut(content: bytes) -> Iterator[bytes]:
 # All functions down to `from_thread` block, so they run in a thread.
 
 
-def source_of(file: Path | OpenFile, start: int | None = None) -> Source:
+def source_of(file: File, start: int | None = None) -> Source:
     """Check a file; an open one is read from *start*, or else from its position."""
+    if isinstance(file, bytes):
+        return Source(len(file), partial(cut, file), ahead=True)
     if isinstance(file, Path):
         size = _size_of(file)
         return Source(size, partial(_read_path, file, size), ahead=True)
@@ -288,3 +294,106 @@ def _serve(generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Chunk 
             del chunk  # its bytes would stay in memory until the next one
     finally:
         generator.close()
+
+
+FilePart: TypeAlias = File | tuple[str, File] | tuple[str, File, str]
+"""A file, or (name, file), or (name, file, media type)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Multipart:
+    """A form with fields and files, as multipart/form-data.
+
+    Attributes:
+        fields: Texts by name; a list of texts repeats the name.
+        files: Files by name in the form; a list of files repeats the name. A path is opened when
+            it is sent; an open file is sent from its beginning, and stays open.
+    """
+
+    fields: Mapping[str, str | list[str]]
+    files: Mapping[str, FilePart | list[FilePart]]
+
+
+_SIZES: Final = (2, 3)
+_QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {ord("\\"): r"\\"}
+"""What cannot stand between the quotes of a name, as httpx writes it; ESC too, which it sends."""
+
+
+def form_of(multipart: Multipart) -> tuple[str, Source]:
+    """Check a form; return its media type, with the boundary, and what is sent."""
+    boundary = secrets.token_hex(16)
+    text = ""  # to be sent before the next file
+    parts = list[tuple[bytes, Source]]()
+    try:
+        for name, value in _fields_in(multipart.fields):
+            text += f"--{boundary}\r\n{_disposition(name)}\r\n\r\n{value}\r\n"
+        for head, file in _files_in(multipart.files):
+            parts.append((f"{text}--{boundary}\r\n{head}\r\n\r\n".encode(), file))
+            text = "\r\n"
+    except UnicodeEncodeError:  # no cause: its text shows the value
+        raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
+    end = f"{text}--{boundary}--\r\n".encode()
+
+    def read() -> Generator[bytes, None, None]:
+        for before, file in parts:
+            yield before
+            yield from file.chunks()
+        yield end
+
+    lengths = [file.length for _, file in parts]
+    known = [length for length in lengths if length is not None]
+    size = sum(known) + sum(len(before) for before, _ in parts) + len(end)
+    length = size if len(known) == len(lengths) else None
+    ahead = all(file.ahead for _, file in parts)
+    return f"multipart/form-data; boundary={boundary}", Source(length, read, ahead)
+
+
+def _fields_in(fields: object) -> Iterator[tuple[str, str]]:
+    if not isinstance(fields, Mapping):
+        raise InvalidArgumentError("Multipart needs fields: a mapping of names to texts")
+    for name, given in fields.items():
+        texts: list[Any] = given if isinstance(given, list) else [given]
+        if not all(isinstance(text, str) for text in (name, *texts)):
+            raise InvalidArgumentError("a field of Multipart is a text, or a list of texts")
+        for text in texts:
+            yield name, text
+
+
+def _files_in(files: object) -> Iterator[tuple[str, Source]]:
+    if not (isinstance(files, Mapping) and any(part != [] for part in files.values())):
+        raise InvalidArgumentError(
+            "Multipart needs files: a mapping of names, with at least one file"
+        )
+    for name, given in files.items():
+        if not isinstance(name, str):
+            raise InvalidArgumentError("Multipart names its files by strings")
+        for part in given if isinstance(given, list) else [given]:
+            label, file, *media_type = _labelled(part)
+            head = _disposition(name)
+            if label:
+                head += f'; filename="{label.translate(_QUOTED)}"'
+                media_type = media_type or [media_type_of(label)]
+            for text in media_type:
+                head += f"\r\nContent-Type: {text}"
+            yield head, source_of(file, 0)
+
+
+def _disposition(name: str) -> str:
+    return f'Content-Disposition: form-data; name="{name.translate(_QUOTED)}"'
+
+
+def _labelled(part: object) -> tuple[Any, ...]:
+    """Return a part as a tuple that begins with the name of its file."""
+    own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
+    label = Path(own_name).name if isinstance(own_name, str) else "upload"
+    named = part if isinstance(part, tuple) else (label, part)
+    texts = (*named[:1], *named[2:])
+    if len(named) not in _SIZES or not all(isinstance(text, str) for text in texts):
+        raise InvalidArgumentError(
+            "a file of Multipart is a file, (name, file) or (name, file, media type)"
+        )
+    if not isinstance(named[1], Path | bytes) and not hasattr(named[1], "read"):
+        raise InvalidArgumentError("a file of Multipart is a Path, bytes or an open file")
+    for media_type in named[2:]:
+        check_argument("the media type of a file of Multipart", media_type)
+    return named
