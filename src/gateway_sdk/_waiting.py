@@ -18,18 +18,6 @@ def raise_if_cancelled(error: BaseException) -> None:
         raise error
 
 
-def cancellations() -> int:
-    """Count those that are asked of the current task."""
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
-
-
-async def raise_cancellation(before: int) -> None:
-    """Raise the cancellation that code of the user has asked of its own task meanwhile."""
-    if cancellations() > before:
-        await asyncio.sleep(0)
-
-
 async def to_the_end(work: Awaitable[T]) -> T:
     """Do it in a task of its own, and wait for its end, whatever cancels meanwhile."""
     working = asyncio.ensure_future(work)
@@ -57,11 +45,21 @@ class OwnCancellation:
         self._base = self._task.cancelling()
         self._is_asked_for = False
 
+    @property
+    def is_of_others(self) -> bool:
+        """Whether the task is cancelled, and not by this object."""
+        return self._task.cancelling() > self._base + self._is_asked_for
+
+    async def raise_that_of_others(self) -> None:
+        """Raise the cancellation that code of the user has asked of its own task meanwhile."""
+        if self.is_of_others:
+            await asyncio.sleep(0)
+
     def cancel(self) -> bool:
         """Cancel the task, unless it is cancelled already; tell whether it is by this call."""
         # What somebody else has cancelled is left alone: anyio knows its own cancellation by a
         # message, which a second one would replace.
-        if self._is_asked_for or self._task.cancelling() > self._base:
+        if self._is_asked_for or self.is_of_others:
             return False
         self._is_asked_for = True
         self._task.cancel()

@@ -230,7 +230,7 @@ class GatewaySession(NotPickled):
     @safe_repr
     def __repr__(self) -> str:
         kind = "view of GatewaySession" if self._is_view else "GatewaySession"
-        return f"<{kind} {self._caller.shared.base_url} ({self._caller.shared.state.value})>"
+        return f"<{kind} {self._caller.shared.base_url} ({self._caller.shared.state})>"
 
 
 class OperationMethod:

@@ -23,7 +23,6 @@ from gateway_sdk import (
     UploadFailedError,
     operations,
 )
-from gateway_sdk._call import shared_state
 from gateway_sdk.models import DocumentsItem, PersonData, Revision
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
@@ -298,12 +297,11 @@ async def _list(gateway: GatewaySession) -> None:
     await gateway.country_data.list_countries()
 
 
-async def test_forks_are_counted(
+async def test_another_process(
     gateway: GatewaySession, transport: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _list(gateway)
-    monkeypatch.setattr(shared_state._Forks, "count", shared_state._Forks.count)
-    shared_state._Forks.add()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
 
     with pytest.raises(SessionStateError, match="after the fork"):
         await _list(gateway)

@@ -1,21 +1,21 @@
-"""What a session and all its views share: the transport, the state, the settings of all calls."""
+"""What a session and all its views share: the transport, the settings, the calls in flight."""
 
 import asyncio
-import inspect
 import logging
 import os
 import sys
+import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
-from enum import Enum
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Final, TypedDict
+from traceback import extract_stack
+from types import TracebackType
+from typing import Any, ClassVar, Final, Literal, Self, TypedDict
 
 import httpx
 
-from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
@@ -25,8 +25,13 @@ from gateway_sdk._transport.custom import client_closed
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
-from gateway_sdk._waiting import Shared, SingleFlight, cancellations, in_thread
-from gateway_sdk.errors import ConfigurationError, SessionStateError
+from gateway_sdk._waiting import OwnCancellation, Shared, SingleFlight, in_thread
+from gateway_sdk.errors import (
+    ConfigurationError,
+    DeadlineExceededError,
+    GatewayError,
+    SessionStateError,
+)
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice
@@ -35,27 +40,6 @@ from gateway_sdk.retry_policy import RetryBudget
 _logger = logging.getLogger("gateway_sdk")
 
 _LOG: Final = LogObserver()
-
-
-class _Forks:
-    """Whether this process is a fork of the one before: to ask for its id is a system call."""
-
-    count = 0
-
-    @classmethod
-    def add(cls) -> None:
-        cls.count += 1
-
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
-    os.register_at_fork(after_in_child=_Forks.add)
-
-
-class SessionState(Enum):
-    NEW = "new"  # the first call opens it
-    OPEN = "open"
-    CLOSING = "closing"  # calls in flight may still end; new ones are refused
-    CLOSED = "closed"
 
 
 class SharedSettings(TypedDict, total=False):
@@ -99,6 +83,111 @@ SHARED: Final[dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
 DEFAULT_CUT: Final = 1.0
 """Seconds that calls have to end after closing has cut them. Then closing goes on without them."""
 
+_AGAIN: Final = 0.01
+"""Seconds between two tries to end a call that somebody else is cancelling."""
+
+
+class CallsInFlight:
+    def __init__(self) -> None:
+        self.scopes: set[CallScope] = set()
+        self._is_cut = False
+        self._end: asyncio.Event | None = None  # of the last call, or all were cut
+
+    def remove(self, scope: "CallScope") -> None:
+        self.scopes.discard(scope)
+        if self._end is not None and not self.scopes:
+            self._end.set()
+
+    def cut(self) -> None:
+        if not self._is_cut:
+            self._is_cut = True
+            for scope in self.scopes:
+                scope.cut()
+            if self._end is not None:
+                self._end.set()
+
+    async def end(self, drain: float) -> None:
+        """Wait for the calls, up to *drain* seconds; cut those that are left, and wait again."""
+        try:
+            if not self._is_cut:
+                await self._wait(drain)
+        finally:
+            self.cut()
+            await self._wait(DEFAULT_CUT)
+
+    async def _wait(self, seconds: float) -> None:
+        if self.scopes:
+            self._end = asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._end.wait()
+
+
+class CallScope(OwnCancellation):
+    """Runs one call, and cancels it at its deadline or when it is cut."""
+
+    __slots__ = ("_calls", "_deadline", "_due", "_reason", "_timer", "when")
+
+    def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        OwnCancellation.__init__(self, loop)  # `super` takes longer
+        self._calls = calls
+        self._deadline = deadline
+        self.when: float | None = None  # the deadline by the loop's clock
+        self._due: float | None = None  # and by the real one
+        self._reason: GatewayError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+        if deadline is not None:
+            self.when = loop.time() + deadline
+            # uvloop's clock is that of the beginning of a turn, however long the turn takes.
+            self._due = time.monotonic() + deadline
+            self._timer = loop.call_at(self.when, self.end)
+        calls.scopes.add(self)  # last, so that nothing stays registered after an error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._calls.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._reason is not None and self.take_back(kind):
+            raise self._reason from None
+
+    def check(self) -> None:
+        """Raise the error of a call that has to end; called right before the first byte."""
+        # The timer may be late, on an event loop that is busy.
+        if self._due is not None and time.monotonic() >= self._due:
+            self._reason = self._late()
+        if self._reason is not None:
+            raise self._reason
+
+    def end(self) -> None:
+        self._end_with(self._late())
+
+    def cut(self) -> None:
+        closed = SessionStateError("the session was closed before the reply came")
+        closed.advice = Advice.REPEAT
+        self._end_with(closed)
+
+    def _late(self) -> GatewayError:
+        return DeadlineExceededError(f"the deadline of {self._deadline:g} s passed")
+
+    def _end_with(self, reason: GatewayError) -> None:
+        self._reason = self._reason or reason
+        if not (self.cancel() or self._is_asked_for):
+            # Whoever else is cancelling the task may take it back, as a time-out of the user does.
+            if self._timer is not None:
+                self._timer.cancel()
+            loop = self._task.get_loop()
+            self._timer = loop.call_later(_AGAIN, self._end_with, self._reason)
+
 
 class SharedState:
     has_models: ClassVar = False  # of this process: pydantic takes 30 ms for its first ones
@@ -123,20 +212,23 @@ class SharedState:
         self._drain: float = given["drain"]
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._forks = 0
+        self._process = 0
         self.is_prepared = False  # what is slow is loaded
         self._models = Shared(_load_models)
         self._closing: SingleFlight | None = None  # made at the end: it is a cycle
-        self.state: SessionState = SessionState.NEW
+        # The first call opens it. While it is closing, calls in flight may end; others are refused.
+        self.state: Literal["new", "open", "closing", "closed"] = "new"
         self._closers = 0
-        self._made_at = f", made at {_place_of_user()}" if sys.flags.dev_mode else ""
+        # Without the lines of code, which may hold a token.
+        frames = extract_stack(limit=6) if sys.flags.dev_mode else []
+        self._made_at = "".join(f"\n  made at {one.filename}:{one.lineno}" for one in frames)
 
     def __del__(self) -> None:
         is_connected = getattr(vars(self).get("_transport"), "is_connected", False)
-        if is_connected and _Forks.count == self._forks:
+        if is_connected and os.getpid() == self._process:
             warnings.warn(
-                f"the session of {self.base_url}{self._made_at} was not closed: use `async with`, "
-                "or await its aclose()",
+                f"the session of {self.base_url} was not closed: use `async with`, or await its "
+                f"aclose(){self._made_at}",
                 ResourceWarning,
                 source=self,
                 stacklevel=1,
@@ -144,13 +236,17 @@ class SharedState:
 
     def open(self) -> Transport:
         """Return the transport; the first use creates it."""
-        if self.state is not SessionState.OPEN or self._engine.http_client is not None:
-            self._check_open()
+        if self.state in ("closing", "closed"):
+            closed = SessionStateError("the session is closed: open a new one")
+            closed.advice = Advice.REPEAT
+            raise closed
+        if (client := self._engine.http_client) is not None and client.is_closed:
+            raise client_closed()
         if self._transport is None:
             self._loop = _running_loop()
             self._transport = make_transport(self._engine, self.base_url)
-            self._forks = _Forks.count
-            self.state = SessionState.OPEN
+            self._process = os.getpid()
+            self.state = "open"
         self._check_place()
         return self._transport
 
@@ -162,14 +258,6 @@ class SharedState:
                 await self._models.get()
                 SharedState.has_models = True
         self.is_prepared = True
-
-    def _check_open(self) -> None:
-        if self.state in (SessionState.CLOSING, SessionState.CLOSED):
-            closed = SessionStateError("the session is closed: open a new one")
-            closed.advice = Advice.REPEAT
-            raise closed
-        if self._engine.http_client is not None and self._engine.http_client.is_closed:
-            raise client_closed()
 
     def begin_call(self, operation: Operation[Any]) -> Watch | None:
         self._number += 1
@@ -193,7 +281,7 @@ class SharedState:
 
     def _check_place(self) -> None:
         """Refuse another event loop and a child process, which cannot use these connections."""
-        if _Forks.count != self._forks:
+        if os.getpid() != self._process:
             raise SessionStateError(
                 "the session was opened in the parent process: open a new one after the fork"
             )
@@ -207,12 +295,12 @@ class SharedState:
         # not affect the others. When the last of them is cancelled, the calls are cut at once,
         # and this task waits until the transport is closed. A second cancellation ends that wait
         # too.
-        if self.state is SessionState.CLOSED:
+        if self.state == "closed":
             return
         _running_loop()  # without one, asyncio.to_thread would not say what to do
         if self._transport is not None:
             self._check_place()
-        self.state = SessionState.CLOSING
+        self.state = "closing"
         self._closers += 1
         try:
             await self._wait_closed()
@@ -229,23 +317,24 @@ class SharedState:
         # Code that cancels all tasks, as the end of `asyncio.run` does, may cancel the closing
         # before its first step; then a second one does the work.
         self._closing = self._closing or SingleFlight(self._close)
-        before = cancellations()  # a task that is cancelled leaves `async with`, too
-        while self.state is not SessionState.CLOSED:
+        own = OwnCancellation()  # a task that is cancelled leaves `async with`, too
+        while self.state != "closed":
             try:
                 await self._closing.join()
             except asyncio.CancelledError:
-                if cancellations() > before:
+                if own.is_of_others:
                     raise
 
     async def _close(self) -> None:
         transport = self._transport or self._engine.transport
-        async with AsyncExitStack() as steps:
-            steps.callback(setattr, self, "state", SessionState.CLOSED)
-            if transport is not None:
-                steps.push_async_callback(transport.aclose)
-            steps.push_async_callback(self.calls.wait, DEFAULT_CUT)
-            steps.callback(self.calls.cut)
-            await self.calls.drain(self._drain)
+        try:
+            await self.calls.end(self._drain)
+        finally:
+            try:
+                if transport is not None:
+                    await transport.aclose()
+            finally:
+                self.state = "closed"
 
 
 def _load_models() -> asyncio.Future[Any]:
@@ -261,11 +350,3 @@ def _running_loop() -> asyncio.AbstractEventLoop:
             "gateway_sdk needs asyncio, and no event loop of asyncio runs here: use asyncio.run, "
             "or anyio.run with the backend 'asyncio' in place of trio"
         ) from None
-
-
-def _place_of_user() -> str:
-    """Return the file and the line in which the user's code called the package."""
-    frame = inspect.currentframe()
-    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "gateway_sdk":
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"

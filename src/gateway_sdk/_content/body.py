@@ -36,7 +36,7 @@ from gateway_sdk._http.request import (
     framing,
 )
 from gateway_sdk._python import tell_progress
-from gateway_sdk._waiting import cancellations, raise_cancellation, raise_if_cancelled
+from gateway_sdk._waiting import OwnCancellation, raise_if_cancelled
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT
 
@@ -88,9 +88,9 @@ class Body(httpx.AsyncByteStream):
         """Wait for the first chunk of what can be read only once, before a connection does."""
         # Servers close a connection that is silent for some seconds: the stream would be lost.
         if not self.replayable:
-            self._begun, before = _Reading(self._send(), self.context), cancellations()
+            self._begun, own = _Reading(self._send(), self.context), OwnCancellation()
             await self._begun.begin()
-            await raise_cancellation(before)
+            await own.raise_that_of_others()
 
     async def end(self) -> None:
         if self._begun is not None and not self._sending:

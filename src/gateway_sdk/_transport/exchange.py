@@ -11,7 +11,7 @@ import httpx
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
-from gateway_sdk._waiting import OwnCancellation, cancellations, raise_cancellation
+from gateway_sdk._waiting import OwnCancellation
 
 _REDIRECTED: Final = 300
 _REFUSED: Final = 400
@@ -64,11 +64,11 @@ class Exchange(httpx.AsyncByteStream):
         self, head: bytes, content: AsyncIterable[bytes], length: int | None
     ) -> None:
         # Not before: content that has begun may be impossible to send again.
-        chunks, cut, before = aiter(content), OwnCancellation(), cancellations()
+        chunks, cut = aiter(content), OwnCancellation()
         unsent, left = head, length
         while True:
             chunk = await self._next_chunk(chunks, cut)
-            await raise_cancellation(before)  # of content that cancels its own caller
+            await cut.raise_that_of_others()  # of content that cancels its own caller
             if chunk is None:
                 break
             if left is None:
