@@ -252,7 +252,7 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
     turns = 1 + len(list(reader.feed(member * 50_000)))
     reader.finish()
 
-    assert (reply.body, reply.problem, reader._chunks) == (b"", None, [])
+    assert (reply.body, reply.problem) == (b"", None)
     assert len(given) >= 50_000
     assert max(given) <= 2**14
     assert turns >= 100

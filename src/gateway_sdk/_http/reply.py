@@ -28,6 +28,7 @@ _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
 _GZIP: Final = zlib.MAX_WBITS | 16
+_GZIP_NAMES: Final = ("gzip", "x-gzip")
 _GZIP_MAGIC: Final = 0x1F
 _GZIP_CHUNK: Final = 2**14
 """Bytes to decompress at once: what lies behind a gzip member is copied, and there may be very
@@ -98,63 +99,51 @@ class BodyReader:
     def __init__(self, reply: RawReply, limit: int) -> None:
         self._reply = reply
         self._limit = limit
-        self._chunks: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()
         self._has_begun = False  # to come, compressed
-        self._gunzip: Any = None
-        match reply.field(b"content-encoding").strip().lower():
-            case "" | "identity":
-                pass
-            case "gzip" | "x-gzip":
-                self._gunzip = zlib.decompressobj(_GZIP)
-            case _:
-                reply.problem = "has a content-encoding that was not asked for"
+        encoding = reply.field(b"content-encoding").strip().lower()
+        self._gunzip: Any = zlib.decompressobj(_GZIP) if encoding in _GZIP_NAMES else None
+        if self._gunzip is None and encoding not in ("", "identity"):
+            reply.problem = "has a content-encoding that was not asked for"
 
     def feed(self, chunk: bytes) -> Iterator[None]:
         """Take a chunk, and decompress it; each yield is a turn for the event loop."""
         if self._gunzip is None:
-            self._take(chunk)
+            self._body += chunk
             return
         self._has_begun = self._has_begun or bool(chunk)
-        compressed, has_more = memoryview(chunk), False  # more: output that zlib holds back
         steps = 0
         try:
-            while (compressed or has_more) and not self.is_full:
-                steps += 1
-                if steps % _STEPS == 0:
-                    yield
-                if self._gunzip.eof:
-                    if compressed[0] != _GZIP_MAGIC:  # padding: ignored
-                        return
-                    self._gunzip = zlib.decompressobj(_GZIP)
-                part = bytes(compressed[:_GZIP_CHUNK])
-                # Up to the limit only: a compressed body may be a thousand times larger.
-                most = min(self._limit - self._size + 1, _STEP)
-                data = self._gunzip.decompress(part, most)
-                rest = self._gunzip.unused_data or self._gunzip.unconsumed_tail
-                compressed = compressed[len(part) - len(rest) :]
-                has_more = len(data) == most and not self._gunzip.eof
-                self._take(data)
+            for start in range(0, len(chunk), _GZIP_CHUNK):
+                part = chunk[start : start + _GZIP_CHUNK]
+                has_more = False  # that zlib holds back
+                while (part or has_more) and not self.is_full:
+                    steps += 1
+                    if steps % _STEPS == 0:
+                        yield
+                    if self._gunzip.eof:
+                        if part[0] != _GZIP_MAGIC:  # padding: ignored
+                            return
+                        self._gunzip = zlib.decompressobj(_GZIP)
+                    data = self._gunzip.decompress(part, _STEP)
+                    part = self._gunzip.unused_data or self._gunzip.unconsumed_tail
+                    has_more = len(data) == _STEP and not self._gunzip.eof
+                    self._body += data
         except zlib.error:
             self._reply.problem = "is not compressed as its content-encoding says"
 
     @property
     def is_full(self) -> bool:
-        return self._size > self._limit
+        return len(self._body) > self._limit
 
     def finish(self) -> None:
         reply = self._reply
-        if self._has_begun and not self._gunzip.eof:
+        if self.is_full:
+            reply.problem = f"is larger than max_reply_bytes ({self._limit})"
+            del self._body[self._limit :]
+        elif self._has_begun and not self._gunzip.eof:
             reply.problem = reply.problem or "ends in the middle of its compression"
-        reply.body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-    def _take(self, chunk: bytes) -> None:
-        if not chunk:
-            return
-        self._chunks.append(chunk[: self._limit - self._size])
-        self._size += len(chunk)
-        if self._size > self._limit:
-            self._reply.problem = f"is larger than max_reply_bytes ({self._limit})"
+        reply.body = bytes(self._body)
 
 
 def decode(
