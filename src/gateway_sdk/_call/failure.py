@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import Final, NamedTuple, NoReturn, cast
 
@@ -115,21 +115,8 @@ _REFUSED: Final = Reason("connection refused")
 _NO_NAME: Final = Reason("the name is not known", Advice.FIX)
 _NO_LOOKUP: Final = Reason("the name could not be looked up")
 
-_UNTRUSTED: Final = "its certificate is of an unknown authority: verify= names one to trust"
-_ANOTHER_HOST: Final = "its certificate is for another host"
-_CERTIFICATES: Final[Mapping[int, str]] = {
-    2: _UNTRUSTED,
-    9: "its certificate is not valid yet: is the clock of this machine right?",
-    10: "its certificate has expired",
-    18: _UNTRUSTED,  # it signed itself
-    19: _UNTRUSTED,  # its authority signed itself
-    20: _UNTRUSTED,
-    21: _UNTRUSTED,
-    23: "its certificate was revoked",
-    62: _ANOTHER_HOST,
-    64: _ANOTHER_HOST,  # an IP address
-}
-"""By the codes of OpenSSL's X509_verify_cert_error_string."""
+_UNTRUSTED: Final = frozenset({2, 18, 19, 20, 21})
+"""Codes of OpenSSL's X509_verify_cert_error_string: no authority is known that has signed it."""
 
 _CLIENT_CERTIFICATES: Final = (
     ("CERTIFICATE_REQUIRED", "it wants a client certificate: cert= gives one"),
@@ -228,8 +215,8 @@ def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
 
 def _reason_of_tls(error: ssl.SSLError) -> Reason:
     if isinstance(error, ssl.SSLCertVerificationError):
-        other = f"its certificate is not valid: {error.verify_message}"
-        return Reason(_CERTIFICATES.get(error.verify_code, other), Advice.FIX)
+        hint = "; verify= names an authority to trust" if error.verify_code in _UNTRUSTED else ""
+        return Reason(f"its certificate is not valid: {error.verify_message}{hint}", Advice.FIX)
     name = _name_of(error)
     unknown = Reason(f"the TLS handshake failed: {name}".removesuffix(": "))
     return _found(_HANDSHAKES, name) or unknown
