@@ -120,29 +120,13 @@ async def test_payload_is_what_can_be_read(
         assert {name: value for name, value in known.items() if value is not None} == fields
 
 
-@pytest.mark.parametrize(
-    ("location", "named"),
-    [
-        (f"https://evil.test/{CANARY}?t={CANARY}#{CANARY}", "evil.test"),
-        (f"https://{CANARY}:{CANARY}@evil.test:8443/", "evil.test"),
-        (f"//evil.test/{CANARY}", "evil.test"),
-        (f"/{CANARY}", "itself"),
-        (f"?{CANARY}", "itself"),
-        ("", "itself"),
-        ("https://[", "itself"),
-        (f"https:{CANARY}", "itself"),
-        ("https://[::1]:80/", "::1"),
-        (f"https://{CANARY} {CANARY}/", "a host with an invalid name"),
-        (f"https://{'a' * 256}/", "a host with an invalid name"),
-    ],
-)
-async def test_redirect_names_its_host_alone(location: str, named: str) -> None:
-    headers = {"location": location} if location else {}
-    with pytest.raises(RedirectError, match=f"pointing to {named}: redirects are") as caught:
-        await read(b"", None, 307, headers)
+async def test_redirect_names_no_address() -> None:
+    location = f"https://evil.test/{CANARY}"
+    with pytest.raises(RedirectError, match=r"307 .*; redirects are never followed") as caught:
+        await read(b"", None, 307, {"location": location})
 
     assert CANARY not in texts_of(caught.value)
-    assert caught.value.headers.get("Location") == (location or None)
+    assert caught.value.headers["Location"] == location
 
 
 # --- Retry-After ----------------------------------------------------------------------------

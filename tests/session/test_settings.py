@@ -41,7 +41,7 @@ def from_env(**settings: Any) -> GatewaySession:
 
 MISSING, NO_TEXT = "is missing", "must be a str"
 USER, QUERY = "user name or password", "a query or a fragment"
-BRACES, SPACE = "placeholder in braces", "a space or a newline"
+BRACES = SPACE = "a space, a newline or a brace"
 NO_SCHEME, NO_URL = "must start with https://", "not a URL"
 BASE_URLS: list[tuple[Any, str]] = [
     ("", MISSING),
@@ -134,7 +134,6 @@ def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
             assert url.scheme == "https" or url.host in ("localhost", "127.0.0.1", "::1")
 
 
-OBSERVER = Observer()
 NOT_FINITE: list[Any] = [-1, 1e9, True, "5", [], float("nan"), float("inf"), 10**400]
 NOT_SECONDS = [0, *NOT_FINITE]
 NOT_COUNTS: list[Any] = [0, -1, True, "5", 1.0, None]
@@ -179,7 +178,7 @@ SETTINGS: dict[str, list[Any]] = {
     "parse_float": [5, "Decimal", []],
     "allow_insecure_http": NOT_SWITCHES,
     "sleep": [5, time.sleep, lambda _: None],
-    "observers": [None, 5, Observer(), [Observer], [Observer(), None], "text", [OBSERVER] * 2],
+    "observers": [None, 5, Observer(), [Observer], [Observer(), None], "text"],
     "retry_budget": [0, 0.1, True, "20", RetryBudget, {"reserve": 20}],
 }
 OF_A_POLICY: dict[str, list[Any]] = {

@@ -121,11 +121,6 @@ def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
     given = tuple(observers)
     if not all(isinstance(observer, Observer) for observer in given):
         raise ConfigurationError("must be instances of subclasses of Observer", setting=name)
-    if len({id(observer) for observer in given}) < len(given):
-        raise ConfigurationError(
-            "must be different objects: one that is there twice is told everything twice",
-            setting=name,
-        )
     hooks = [name for name in vars(Observer) if not name.startswith("_")]
     for observer, hook in product(given, hooks):
         if is_async(getattr(observer, hook)):

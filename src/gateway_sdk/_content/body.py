@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType, coroutine
-from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 import httpx
@@ -58,7 +58,6 @@ is a file, a mapping, list or model is JSON. A `str` that names an existing file
 document."""
 
 TEXT: Final = "text/plain; charset=utf-8"
-_LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
 
 T = TypeVar("T")
 
@@ -185,11 +184,6 @@ def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]
             step = steps.throw
 
 
-def _may_be_path(content: object) -> TypeGuard[str]:
-    # Other texts, which are most, need no thread.
-    return isinstance(content, str) and len(content) <= _LONGEST_PATH and "\n" not in content
-
-
 def _names_file(text: str) -> bool:
     # Only "~/": "~name" asks the user database for it, which may be on another machine.
     path = os.path.expanduser(text) if text.startswith("~/") else text  # noqa: PTH111 - any text
@@ -205,12 +199,8 @@ async def prepare_document(
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
     # The gateway would store the path as the document. A status may have the name of a file.
-    names_file = (
-        template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-        and _may_be_path(content)
-        and await asyncio.to_thread(_names_file, content)
-    )
-    if names_file:
+    is_document = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
+    if isinstance(content, str) and is_document and await files.in_thread(_names_file, content):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
             "file, or bytes, as from .encode(), to send the text itself"

@@ -8,7 +8,6 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -35,7 +34,6 @@ _LONGEST_MESSAGE: Final = 1000  # characters of a message in which names are loo
 _OTHER_FIELDS: Final = frozenset(
     {"revisions", "customerId", "walletId", "orderId", "documentId", "docid", "tenantId"}
 )
-_HOST: Final = re.compile(r"[a-z0-9._:%~-]{1,255}")
 _KINDS: Final[Mapping[int, type[errors.StatusError]]] = {
     400: errors.InvalidRequestError,
     401: errors.UnauthorizedError,
@@ -88,7 +86,7 @@ def cut_reply(reply: RawReply, what: str, kind: type[errors.ReplyLostError]) -> 
 def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
     by_hundred = _KINDS_BY_HUNDRED.get(reply.status // 100, errors.StatusError)
     kind = _KINDS.get(reply.status, by_hundred)
-    hint = _pointing_to(reply.field(b"location")) if kind is errors.RedirectError else ""
+    hint = "; redirects are never followed" if kind is errors.RedirectError else ""
     payload = _payload(reply)
     problem = f"; the body {reply.problem}" if reply.problem else ""
     # A proxy answers with a web page or an empty body.
@@ -182,17 +180,6 @@ def _phrase(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
-
-
-def _pointing_to(location: str) -> str:
-    """Name the host that a redirect points to, without the rest of the address."""
-    try:
-        host = urlsplit(location).hostname or "itself"
-    except ValueError:
-        host = "itself"
-    # Else it is any text: too long, or with characters that a terminal takes for a command.
-    named = host if _HOST.fullmatch(host) else "a host with an invalid name"
-    return f", pointing to {named}: redirects are never followed"
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:

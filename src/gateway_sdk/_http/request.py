@@ -23,7 +23,6 @@ OnProgress: TypeAlias = Callable[[int, int | None], object]
 """Called with the bytes of a document sent so far and the total, which is None for a stream."""
 
 JSON: Final = "application/json"
-_JSON_FIELD: Final = (b"Content-Type", JSON.encode("ascii"))
 _COMMON_HEADERS: Final = (
     (b"Accept", b"application/json, */*;q=0.1"),
     (b"Accept-Encoding", b"gzip"),  # what `RawReply` can undo
@@ -70,7 +69,7 @@ _ARGUMENTS: Final = {
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MARK: Final = "~of.gateway.sdk~"  # replaces a value; nothing in it needs encoding
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]{1,4000}")  # nothing to encode
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 9110, 4.1)
 
 
@@ -160,16 +159,11 @@ def _segment(placeholder: str, value: object) -> str:
         raise InvalidArgumentError("must be a string", field=name)
     if _PLAIN.fullmatch(value) and value not in (".", ".."):
         return value
-    if not value:
-        raise InvalidArgumentError("is empty", field=name)
-    if value in (".", ".."):
-        raise InvalidArgumentError("is a dot segment, which would address another path", field=name)
-    if _CONTROL.search(value):
-        raise InvalidArgumentError("holds a line break or another control character", field=name)
-    try:
-        encoded = quote(value, safe="")
-    except UnicodeEncodeError:
-        raise InvalidArgumentError("holds half of a surrogate pair", field=name) from None
+    if value in ("", ".", ".."):
+        raise InvalidArgumentError("is empty or dots: it would address another path", field=name)
+    if _UNSENDABLE.search(value):
+        raise InvalidArgumentError("holds a control character or half of a pair", field=name)
+    encoded = quote(value, safe="")
     if len(encoded) > _LONGEST_SEGMENT:
         raise InvalidArgumentError("is longer than any address may be", field=name)
     return encoded
@@ -204,9 +198,8 @@ def prepare(
     if operation.content is Content.NONE:
         raise InvalidArgumentError("the operation takes no body")
     data = encode_json(content)
-    return PreparedRequest(
-        template, target, data, len(data), [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
-    )
+    fields = framing(operation.method, len(data), JSON)
+    return PreparedRequest(template, target, data, len(data), fields)
 
 
 def encode_json(value: object) -> bytes:
