@@ -1,6 +1,7 @@
 """Tasks that wait: for their turn, for shared work, for a thread; and their own cancellations."""
 
 import asyncio
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
@@ -176,29 +177,23 @@ async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
 class Shared(Generic[T]):
     """What a blocking function returns; one thread calls it for all that wait."""
 
-    def __init__(self, start: Callable[[], asyncio.Future[T]], kept: float | None = None) -> None:
+    def __init__(self, start: Callable[[], asyncio.Future[T]], kept: float = math.inf) -> None:
         self._start = start
-        self._kept = kept  # seconds; None for always
+        self._kept = kept  # seconds
         self._answer: asyncio.Future[T] | None = None
+        self._until = 0.0  # by the loop's clock
 
     async def get(self) -> T:
-        if self._answer is None:
-            self._answer = self._start()
-            self._answer.add_done_callback(self._keep)
-        answer = self._answer
+        answer, now = self._answer, asyncio.get_running_loop().time()
+        if answer is None or (answer.done() and (answer.exception() or now >= self._until)):
+            answer, self._until = self._start(), now + self._kept
+            answer.add_done_callback(asyncio.Future.exception)  # retrieved: perhaps nobody waits
+            self._answer = answer
         await asyncio.wait([answer])  # it goes on if this caller is cancelled
-        error = answer.exception()
-        if error is not None:
+        if error := answer.exception():
             raise copy(error) from error.__cause__  # its own, because other callers get it too
         return answer.result()
 
-    def _keep(self, answer: asyncio.Future[T]) -> None:
-        if answer.exception() is not None:
-            self.drop(answer)
-        elif self._kept is not None:
-            asyncio.get_running_loop().call_later(self._kept, self.drop, answer)
-
-    def drop(self, answer: asyncio.Future[T] | None = None) -> None:
-        """Ask again next time, unless there is another answer by now."""
-        if answer in (None, self._answer):
-            self._answer = None
+    def drop(self) -> None:
+        """Ask again next time."""
+        self._answer = None

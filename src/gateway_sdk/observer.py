@@ -55,10 +55,8 @@ class Observer:
     def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
         """Called before each attempt, with its number in the call, from 1.
 
-        Returns:
-            Header fields that this attempt sends in addition, or None. They replace fields of the
-            session's `headers` with the same name. What `headers` must not set is refused here
-            too: the error is logged, and none of these fields is sent.
+        Returns header fields that this attempt sends too, or None. They replace those of the
+        session's `headers`; if one may not be set there, that is logged and none of them is sent.
         """
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
@@ -87,11 +85,6 @@ class Observer:
     ) -> None:
         """Called at the end of a bulk run, when nothing runs any more.
 
-        Args:
-            run: The run.
-            done: Items whose result was given to the caller, also failed ones.
-            failed: Items whose result was an error.
-            error: What ended the run early: its error, a cancellation, or `GeneratorExit` if the
-                caller left the loop. None at the usual end.
-            elapsed: Seconds.
+        *done* results were given to the caller, *failed* of them errors. *error* is what ended the
+        run early (`GeneratorExit` if the caller left the loop), or None; *elapsed* is in seconds.
         """

@@ -199,25 +199,16 @@ async def test_an_answer_is_kept_for_a_moment(
 ) -> None:
     """A name may move; so may one whose addresses do not answer."""
     server.answers.set()
-    dialler, later = Dialler("gateway.test", 1), list[Any]()
-    monkeypatch.setattr(
-        asyncio.get_running_loop(), "call_later", lambda *given: later.append(given)
-    )
+    dialler, loop, passed = Dialler("gateway.test", 1), asyncio.get_running_loop(), [0.0]
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
     await dialler.addresses()
-    await turns(2)
-    ((seconds, drop, *what),) = later
-    assert seconds == 2.0
     with pytest.raises(ConnectionRefusedError):
         await dialler.connect()
     assert server.asked == 1
     await dialler.addresses()
     assert server.asked == 2
-
-    drop(*what)  # that of the first answer
-    await dialler.addresses()
-    assert server.asked == 2
-    await turns(2)
-    later[1][1](*later[1][2:])
+    passed[0] = 2.0
     await dialler.addresses()
     assert server.asked == 3
 

@@ -81,21 +81,21 @@ class Caller:
         began = time.monotonic()
         call = Call(self.shared, self.options, operation, into)
         value: T = await call.run(**given)
+        reply = cast("RawReply", call.reply)
         return Reply(
             value=value,
-            status=call.reply.status,
-            headers=call.reply.headers,
-            body=call.reply.body,
+            status=reply.status,
+            headers=reply.headers,
+            body=reply.body,
             attempts=call.attempts,
             elapsed=time.monotonic() - began,
         )
 
 
 class Call:
-    reply: RawReply  # set when `run` ends without an error
     _transport: Transport
     _request: PreparedRequest
-    _reply: RawReply | None
+    reply: RawReply | None  # of the last attempt
     _scope: CallScope
 
     def __init__(
@@ -254,29 +254,29 @@ class Call:
 
     async def _attempt(self, token: AccessToken) -> Any:
         request = self._request_with(token)
-        how, self._reply = request.transmission, None
+        how, self.reply = request.transmission, None
         if self._repeatability() is Repeatability.ONCE:
             how.on_admitted = self._record_intent
         began = time.monotonic()
         try:
             try:
-                reply = self._reply = await self._transport.exchange(request)
+                reply = self.reply = await self._transport.exchange(request)
                 how.status, reply.forwarded = reply.status, how.forwarded
                 if not reply.is_complete(self._shared.max_reply_bytes):
                     await self._read_body(reply)
             except (GatewayError, httpx.HTTPError, httpx.InvalidURL, OSError) as error:
                 is_ours = self._shared.tells_what_was_sent
-                raise_failure(error, request, self._reply, is_ours=is_ours)
+                raise_failure(error, request, self.reply, is_ours=is_ours)
             finally:
                 if self._document is not None:
                     await self._document.aclose()
             value = self._value_of(reply)
         except BaseException as error:
-            outcome, name = outcome_of_attempt(error, how, self._reply), type(error).__name__
+            outcome, name = outcome_of_attempt(error, how, self.reply), type(error).__name__
             self._failed.append(self._attempt_of(outcome, name, how, time.monotonic() - began))
             raise
         else:
-            self.reply, self._succeeded = reply, (how, time.monotonic() - began)
+            self._succeeded = (how, time.monotonic() - began)
         finally:
             if self._watch is not None:
                 self._watch.ended(self.attempts[-1])

@@ -4,14 +4,13 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any, Final, TypedDict
 
 import httpx
 from pydantic import SecretStr
 
 from gateway_sdk._checks import Declared, check_seconds, check_timeout, checked
-from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
+from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
@@ -144,8 +143,6 @@ def _check_retry(name: str, value: object) -> RetryPolicy:
     return value
 
 
-_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-
 OPTIONS: Final[Declared] = {
     "access_token": (None, as_token_source),
     "tenant_id": (None, _check_tenant_id),
@@ -154,5 +151,5 @@ OPTIONS: Final[Declared] = {
     # Seconds for a whole call: long enough to upload 1 GiB at 15 Mbit/s.
     "deadline": (600.0, check_seconds),
     "retry": (RetryPolicy(), _check_retry),
-    "headers": (None, lambda _, headers: merge_headers(_NO_HEADERS, headers)),
+    "headers": (None, lambda _, headers: merge_headers(NO_VALUES, headers)),
 }

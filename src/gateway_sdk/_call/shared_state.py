@@ -280,7 +280,6 @@ class SharedState:
         return runs[-1].take_retry() if runs else self._bucket.take()
 
     def _check_place(self) -> None:
-        """Refuse another event loop and a child process, which cannot use these connections."""
         if os.getpid() != self._process:
             raise SessionStateError(
                 "the session was opened in the parent process: open a new one after the fork"

@@ -23,6 +23,7 @@ OnProgress: TypeAlias = Callable[[int, int | None], object]
 """Called with the bytes of a document sent so far and the total, which is None for a stream."""
 
 JSON: Final = "application/json"
+_JSON_FIELD: Final = (b"Content-Type", JSON.encode("ascii"))
 _COMMON_HEADERS: Final = (
     (b"Accept", b"application/json, */*;q=0.1"),
     (b"Accept-Encoding", b"gzip"),  # what `RawReply` can undo
@@ -198,7 +199,7 @@ def prepare(
     if operation.content is Content.NONE:
         raise InvalidArgumentError("the operation takes no body")
     data = encode_json(content)
-    fields = framing(operation.method, len(data), JSON)
+    fields = [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
     return PreparedRequest(template, target, data, len(data), fields)
 
 
@@ -292,7 +293,7 @@ def check_argument(name: str, value: object) -> str:
 def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
     """Merge headers, ignoring case; a value of None removes one header, None removes all."""
     if headers is None:
-        return MappingProxyType({})
+        return NO_VALUES
     if not isinstance(headers, Mapping):
         raise ConfigurationError("must be a mapping of names to values", setting="headers")
     merged = {name.lower(): (name, value) for name, value in base.items()}
