@@ -37,7 +37,8 @@ Messages and pickles hold no body, no text of the gateway, no path with values a
 reply of the gateway is in the attributes of the error, in its own process only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -191,6 +192,20 @@ class MissingExtraError(ConfigurationError, ImportError):
     def __init__(self, message: str, *, extra: str = "") -> None:
         super().__init__(message)
         self.extra = extra
+
+
+@contextmanager
+def needing_extra(extra: str, what: str) -> Generator[None]:
+    """Raise `MissingExtraError` for a package that the extra would install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        # A module of ours that is missing is no matter of extras.
+        if isinstance(error, MissingExtraError) or (error.name or "").startswith("gateway_sdk"):
+            raise
+        raise MissingExtraError(
+            f"{what} needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'", extra=extra
+        ) from None
 
 
 class InvalidArgumentError(GatewayError, ValueError):

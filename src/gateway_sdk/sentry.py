@@ -5,8 +5,8 @@ sentry_sdk.init(integrations=[GatewayIntegration()])
 
 from typing import Any
 
-from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import makers
+from gateway_sdk.errors import needing_extra
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from gateway_sdk import errors
-from gateway_sdk._extras import needing_extra
-from gateway_sdk.errors import GatewayError, MissingExtraError
+from gateway_sdk.errors import GatewayError, MissingExtraError, needing_extra
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome

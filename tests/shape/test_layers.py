@@ -14,7 +14,7 @@ ROOT = Path(gateway_sdk.__file__).parent
 LAYERS = (
     ("outcome", "models", "sandbox"),
     ("errors", "operations"),
-    ("_checks", "_extras", "_url", "observer"),
+    ("_checks", "_url", "observer"),
     ("auth", "_http", "otel", "rate_limit", "retry_policy", "sentry"),
     ("_content", "_transport"),
     ("_call",),
@@ -148,7 +148,7 @@ def test_a_wing_stands_on_public_names(wing: str) -> None:
         name
         for module, path in MODULES.items()
         if room_of(module) == wing
-        for name in ours(path) - TOOLS - {"_extras"}
+        for name in ours(path) - TOOLS
         if room_of(name) != wing and any(part.startswith("_") for part in name.split("."))
     }
 

@@ -16,12 +16,11 @@ from secrets import token_hex
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, origin_of, parse_url
 from gateway_sdk._waiting import in_daemon_thread
 from gateway_sdk.auth.token import Token, text_of
-from gateway_sdk.errors import ConfigurationError, TokenStoreError
+from gateway_sdk.errors import ConfigurationError, TokenStoreError, needing_extra
 
 T = TypeVar("T")
 

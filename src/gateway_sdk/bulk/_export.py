@@ -18,9 +18,8 @@ from secrets import token_hex
 from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
-from gateway_sdk._extras import needing_extra
 from gateway_sdk.bulk._journal import reason_of
-from gateway_sdk.errors import InvalidArgumentError, JournalError
+from gateway_sdk.errors import InvalidArgumentError, JournalError, needing_extra
 from gateway_sdk.models.records import Country, iso_date
 
 Rows: TypeAlias = Callable[[], Iterable[Sequence[Any]]]

@@ -1,6 +1,6 @@
 """Bulk runs on many machines: jobs, plans and workers on one PostgreSQL database."""
 
-from gateway_sdk._extras import needing_extra
+from gateway_sdk.errors import needing_extra
 
 with needing_extra("fleet", "gateway_sdk.fleet"):
     from gateway_sdk.fleet._job import Job

@@ -5,7 +5,7 @@ from gateway_sdk.otel import OpenTelemetry
 gateway = GatewaySession.from_env(observers=[OpenTelemetry()])
 """
 
-from gateway_sdk._extras import needing_extra
+from gateway_sdk.errors import needing_extra
 
 with needing_extra("otel", "gateway_sdk.otel"):
     from gateway_sdk.otel._observer import OpenTelemetry, extract, inject
