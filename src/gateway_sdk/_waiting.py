@@ -43,7 +43,7 @@ class OwnCancellation:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         task: Any = asyncio.current_task(loop)
         self._task: asyncio.Task[object] = task
-        self._base = self._task.cancelling()
+        self._base: int = self._task.cancelling()
         self._is_asked_for = False
 
     @property

@@ -314,7 +314,12 @@ class Multipart:
     files: Mapping[str, FilePart | list[FilePart]]
 
 
-_SIZES: Final = (2, 3)
+_SIZES: Final = (2, 3)  # of a tuple with a file
+_FIELDS: Final = "Multipart needs fields: a mapping of names to texts, or to lists of texts"
+_FILES: Final = (
+    "Multipart needs files: a mapping of names to at least one file; a file is a Path, bytes or an "
+    "open file, alone or as (name, file) or (name, file, media type)"
+)
 _QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {ord("\\"): r"\\"}
 """What cannot stand between the quotes of a name, as httpx writes it; ESC too, which it sends."""
 
@@ -349,51 +354,40 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
 
 
 def _fields_in(fields: object) -> Iterator[tuple[str, str]]:
-    if not isinstance(fields, Mapping):
-        raise InvalidArgumentError("Multipart needs fields: a mapping of names to texts")
-    for name, given in fields.items():
+    for name, given in fields.items() if isinstance(fields, Mapping) else [(None, None)]:
         texts: list[Any] = given if isinstance(given, list) else [given]
         if not all(isinstance(text, str) for text in (name, *texts)):
-            raise InvalidArgumentError("a field of Multipart is a text, or a list of texts")
+            raise InvalidArgumentError(_FIELDS)
         for text in texts:
             yield name, text
 
 
 def _files_in(files: object) -> Iterator[tuple[str, Source]]:
     if not (isinstance(files, Mapping) and any(part != [] for part in files.values())):
-        raise InvalidArgumentError(
-            "Multipart needs files: a mapping of names, with at least one file"
-        )
+        raise InvalidArgumentError(_FILES)
     for name, given in files.items():
-        if not isinstance(name, str):
-            raise InvalidArgumentError("Multipart names its files by strings")
         for part in given if isinstance(given, list) else [given]:
             label, file, *media_type = _labelled(part)
+            is_file = isinstance(file, Path | bytes) or hasattr(file, "read")
+            if not is_file or not all(isinstance(text, str) for text in (name, label, *media_type)):
+                raise InvalidArgumentError(_FILES)
             head = _disposition(name)
             if label:
                 head += f'; filename="{label.translate(_QUOTED)}"'
                 media_type = media_type or [media_type_of(label)]
             for text in media_type:
+                check_argument("the media type of a file of Multipart", text)
                 head += f"\r\nContent-Type: {text}"
             yield head, source_of(file, 0)
 
 
+def _labelled(part: Any) -> tuple[Any, ...]:
+    """Return a part as a tuple that begins with the name of its file."""
+    if isinstance(part, tuple) and len(part) in _SIZES:
+        return part
+    own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
+    return Path(own_name).name if isinstance(own_name, str) else "upload", part
+
+
 def _disposition(name: str) -> str:
     return f'Content-Disposition: form-data; name="{name.translate(_QUOTED)}"'
-
-
-def _labelled(part: object) -> tuple[Any, ...]:
-    """Return a part as a tuple that begins with the name of its file."""
-    own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
-    label = Path(own_name).name if isinstance(own_name, str) else "upload"
-    named = part if isinstance(part, tuple) else (label, part)
-    texts = (*named[:1], *named[2:])
-    if len(named) not in _SIZES or not all(isinstance(text, str) for text in texts):
-        raise InvalidArgumentError(
-            "a file of Multipart is a file, (name, file) or (name, file, media type)"
-        )
-    if not isinstance(named[1], Path | bytes) and not hasattr(named[1], "read"):
-        raise InvalidArgumentError("a file of Multipart is a Path, bytes or an open file")
-    for media_type in named[2:]:
-        check_argument("the media type of a file of Multipart", media_type)
-    return named

@@ -75,9 +75,8 @@ FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 GOOD = {"front": b"x"}
-NO_FIELD = "a field of Multipart is a text"
-NO_FILE = "is a Path, bytes or an open file"
-NO_TUPLE = "is a file, .name, file."
+NO_FIELD = "needs fields: a mapping of names to texts"
+NO_FILE = NO_TUPLE = "a file is a Path, bytes or an open file"
 HALF = "half of a surrogate pair"
 FORMS: dict[str, tuple[Any, Any, str]] = {
     "fields: None": (None, GOOD, "needs fields"),
@@ -92,7 +91,7 @@ FORMS: dict[str, tuple[Any, Any, str]] = {
     "files: none": ({}, {}, "at least one file"),
     "files: an empty list and a field": ({"a": "b"}, {CANARY: []}, "at least one file"),
     "files: list": ({}, [(CANARY, b"x")], "needs files"),
-    "files: name": ({}, {5: b"x"}, "names its files by strings"),
+    "files: name": ({}, {5: b"x"}, NO_FILE),
     "files: text": ({}, {CANARY: CANARY}, NO_FILE),
     "files: None within": ({}, {CANARY: None}, NO_FILE),
     "files: empty tuple": ({}, {CANARY: ()}, NO_TUPLE),
