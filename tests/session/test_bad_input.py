@@ -154,10 +154,18 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("content_type: euro", _upload(b"x", f"{CANARY}\u20ac"), "content_type"),
     ("content_type: of a hook", lambda g: g.kyc.send_webhook(b"x", "a\nb"), "content_type"),
     ("content_type: of nothing", lambda g: g.kyc.send_webhook(None, "text/csv"), "content_type"),
-    ("on_progress: number", _upload(b"x", None, 5), "on_progress must be a function"),
+    ("on_progress: number", _upload(b"x", None, 5), "on_progress must be a plain"),
     # the one way down
-    ("send: no such place", _send(operations.CANCEL_ORDER, path={"id": "1"}), "no placeholder"),
-    ("send: no place", _send(operations.CANCEL_ORDER, path={"walletId": "1"}), "lacks 'orderId'"),
+    (
+        "send: no such place",
+        _send(operations.CANCEL_ORDER, path={"id": "1"}),
+        "path must be a mapping",
+    ),
+    (
+        "send: no place",
+        _send(operations.CANCEL_ORDER, path={"walletId": "1"}),
+        "with walletId, orderId",
+    ),
     ("send: path is a list", _send(operations.CANCEL_ORDER, path=[("walletId", "1")]), "path"),
     ("send: body for a GET", _send(operations.SPOT_TRADING_AVAILABLE_BALANCE, body={}), "no body"),
     ("send: body missing", _send(operations.ORDER_HISTORY), "the body is missing"),

@@ -116,11 +116,9 @@ def _checked_name(name: str) -> bytes:
 
 
 def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
-    if not isinstance(observers, Iterable):
-        raise ConfigurationError("must be an iterable of Observers", setting=name)
-    given = tuple(observers)
+    given = tuple(observers) if isinstance(observers, Iterable) else (None,)
     if not all(isinstance(observer, Observer) for observer in given):
-        raise ConfigurationError("must be instances of subclasses of Observer", setting=name)
+        raise ConfigurationError("must be an iterable of instances of Observer", setting=name)
     hooks = [name for name in vars(Observer) if not name.startswith("_")]
     for observer, hook in product(given, hooks):
         if is_async(getattr(observer, hook)):

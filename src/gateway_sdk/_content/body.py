@@ -210,10 +210,8 @@ async def prepare_document(
         if isinstance(content, Multipart):
             raise InvalidArgumentError("content_type follows from Multipart: leave it out")
         body.content_type = check_argument("content_type", content_type)
-    if on_progress is not None and not callable(on_progress):
-        raise InvalidArgumentError("on_progress must be a function of (sent, total)")
-    if is_async(on_progress):
-        raise InvalidArgumentError("on_progress must be a plain function, not async")
+    if on_progress is not None and (not callable(on_progress) or is_async(on_progress)):
+        raise InvalidArgumentError("on_progress must be a plain function of (sent, total)")
     body.on_progress = on_progress
     fields = framing(template.operation.method, body.length, body.content_type)
     small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None

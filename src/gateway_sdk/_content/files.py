@@ -110,13 +110,10 @@ def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
     """Return the start in an open file and the bytes that follow; None if it cannot seek."""
     try:
         with _alone(file) as use:
+            problem = "it is at its end, or an earlier call has read of it: open it again"
             if not (file.readable() and isinstance(file.read(0), bytes)):
                 problem = 'it is not open for reading bytes ("rb")'
-            elif not file.seekable():
-                if not use.has_begun:
-                    return None
-                problem = "an earlier call has read it: open it again"
-            else:
+            elif file.seekable():
                 stands = file.tell()
                 end = file.seek(0, io.SEEK_END)
                 file.seek(stands)
@@ -124,10 +121,8 @@ def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
                 was_read = start > use.start if use.has_begun else start >= max(1, end)
                 if not was_read:
                     return start, max(0, end - start)
-                problem = (
-                    "it is at its end, or an earlier call has read of it: seek to its beginning, "
-                    "or open it again"
-                )
+            elif not use.has_begun:
+                return None
     except UploadFailedError as error:
         problem = str(error)
     except OSError as error:
