@@ -110,10 +110,6 @@ class Reason(NamedTuple):
 
 
 _BROKEN: Final = Reason("the connection broke off before anything was sent")
-_CUT: Final = Reason("the connection broke off")
-_REFUSED: Final = Reason("connection refused")
-_NO_NAME: Final = Reason("the name is not known", Advice.FIX)
-_NO_LOOKUP: Final = Reason("the name could not be looked up")
 
 _UNTRUSTED: Final = frozenset({2, 18, 19, 20, 21})
 """Codes of OpenSSL's X509_verify_cert_error_string: no authority is known that has signed it."""
@@ -168,9 +164,9 @@ def reason_of_loss(error: Exception, timeout: httpx.Timeout) -> Reason:
             text = f"timed out{_after(timeout.write)} while sending"
         case httpx.NetworkError():
             # In TLS 1.3 the request may leave before the server checks the client's certificate.
-            names = [_name_of(cause) for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
-            found = (_found(_CLIENT_CERTIFICATES, name) for name in names)
-            return next(filter(None, found), _CUT)
+            causes = [cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
+            found = (_found(_CLIENT_CERTIFICATES, cause) for cause in causes)
+            return next(filter(None, found), Reason("the connection broke off"))
         case httpx.ProtocolError():
             text = "the connection broke off, or the reply is not HTTP"
         case _:
@@ -196,12 +192,13 @@ def _reason_of_cause(cause: BaseException) -> Reason | None:
     match cause:
         case ssl.SSLError():
             return _reason_of_tls(cause)
-        case socket.gaierror():
-            return _NO_NAME if cause.errno == socket.EAI_NONAME else _NO_LOOKUP
-        case UnicodeError():  # a part of the name is too long
-            return _NO_NAME
+        case socket.gaierror(errno=number) if number != socket.EAI_NONAME:
+            return Reason("the name could not be looked up")
+        case socket.gaierror() | UnicodeError():  # a part of the name is too long
+            return Reason("the name is not known", Advice.FIX)
         case ConnectionError():
-            return _REFUSED if isinstance(cause, ConnectionRefusedError) else _BROKEN
+            is_refused = isinstance(cause, ConnectionRefusedError)
+            return Reason("connection refused") if is_refused else _BROKEN
         case OSError(errno=int(number)):
             text = os.strerror(number)
             return Reason(text[:1].lower() + text[1:])
@@ -217,9 +214,8 @@ def _reason_of_tls(error: ssl.SSLError) -> Reason:
     if isinstance(error, ssl.SSLCertVerificationError):
         hint = "; verify= names an authority to trust" if error.verify_code in _UNTRUSTED else ""
         return Reason(f"its certificate is not valid: {error.verify_message}{hint}", Advice.FIX)
-    name = _name_of(error)
-    unknown = Reason(f"the TLS handshake failed: {name}".removesuffix(": "))
-    return _found(_HANDSHAKES, name) or unknown
+    unknown = Reason(f"the TLS handshake failed: {_name_of(error)}".removesuffix(": "))
+    return _found(_HANDSHAKES, error) or unknown
 
 
 def _name_of(error: ssl.SSLError) -> str:
@@ -227,10 +223,9 @@ def _name_of(error: ssl.SSLError) -> str:
     return getattr(error, "reason", None) or ""
 
 
-def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
-    texts = (text for pattern, text in table if re.search(pattern, name))
-    text = next(texts, None)
-    return None if text is None else Reason(text, Advice.FIX)
+def _found(table: Iterable[tuple[str, str]], error: ssl.SSLError) -> Reason | None:
+    texts = [text for pattern, text in table if re.search(pattern, _name_of(error))]
+    return Reason(texts[0], Advice.FIX) if texts else None
 
 
 def _reason_of_proxy(said: str) -> Reason:
