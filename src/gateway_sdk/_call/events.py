@@ -3,17 +3,17 @@
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context, ContextVar, copy_context
-from functools import lru_cache
 from itertools import product
 from typing import Any, Final
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import (
+    NO_VALUES,
     RawHeaders,
-    check_header_name,
-    check_header_value,
+    merge_headers,
+    raw_headers,
     replace_fields,
 )
 from gateway_sdk.errors import ConfigurationError
@@ -98,21 +98,7 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
 
 def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders | None:
     given = observer.attempt_started(call, number)
-    if given is None:
-        return None
-    if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
-        raise ConfigurationError("attempt_started must return a mapping of names to values")
-    fields: RawHeaders = []
-    for name, text in given.items():
-        value = check_header_value("a header field", text)
-        fields.append((_checked_name(name), value.encode("latin-1")))
-    return fields
-
-
-@lru_cache(maxsize=64)  # an observer gives the same names to each attempt
-def _checked_name(name: str) -> bytes:
-    check_header_name(name)
-    return name.encode("ascii")
+    return None if given is None else raw_headers(merge_headers(NO_VALUES, given))
 
 
 def check_observers(name: str, observers: object) -> tuple[Observer, ...]:

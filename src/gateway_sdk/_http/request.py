@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -100,8 +101,8 @@ class RequestTemplate(RequestBase):
         headers: Mapping[str, str],
     ) -> None:
         # Interface: Authentication 3; Endpoints rule 1
-        users = [(name.encode("ascii"), text.encode("latin-1")) for name, text in headers.items()]
-        fields = [(b"Host", base_url.netloc), *replace_fields(_COMMON_HEADERS, users)]
+        fields = replace_fields(_COMMON_HEADERS, raw_headers(headers))
+        fields.insert(0, (b"Host", base_url.netloc))
         if operation.tenant_id is Header.ALWAYS and tenant_id is None:
             raise InvalidArgumentError(
                 "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
@@ -256,6 +257,10 @@ def field_lines(fields: RawHeaders) -> bytes:
     return lines
 
 
+def raw_headers(headers: Mapping[str, str]) -> RawHeaders:
+    return [(name.encode("ascii"), text.encode("latin-1")) for name, text in headers.items()]
+
+
 def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: RawHeaders) -> RawHeaders:
     taken = {name.lower() for name, _ in more}
     return [field for field in fields if field[0].lower() not in taken] + more
@@ -299,6 +304,7 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
     return MappingProxyType(dict(merged.values()))
 
 
+@lru_cache(maxsize=64)  # an observer gives the same names to each attempt
 def check_header_name(name: object) -> str:
     """Return a header's name in lower case, if the user may set it."""
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
