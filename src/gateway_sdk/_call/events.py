@@ -76,15 +76,16 @@ class Watch:
 
     def finished(self, outcome: Outcome, error: BaseException | None) -> None:
         """Report the end of the call to each observer that knows of it, even if another raises."""
-        elapsed = time.monotonic() - self._began
-        while self._told:
+        if self._told:
             self._told -= 1
-            hook = self._observers[self._told].call_finished
+            hook, elapsed = (
+                self._observers[self._told].call_finished,
+                time.monotonic() - self._began,
+            )
             try:
                 tell(hook, self._call, outcome, error, elapsed)
-            except BaseException:
+            finally:
                 self.finished(outcome, error)
-                raise
 
 
 def tell(hook: Callable[..., Any], *what: object) -> Any:

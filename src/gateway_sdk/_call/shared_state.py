@@ -91,20 +91,18 @@ class CallsInFlight:
     def __init__(self) -> None:
         self.scopes: set[CallScope] = set()
         self._is_cut = False
-        self._end: asyncio.Event | None = None  # of the last call, or all were cut
+        self._end = asyncio.Event()  # of the last call, or all were cut
 
     def remove(self, scope: "CallScope") -> None:
         self.scopes.discard(scope)
-        if self._end is not None and not self.scopes:
+        if not self.scopes:
             self._end.set()
 
     def cut(self) -> None:
-        if not self._is_cut:
-            self._is_cut = True
-            for scope in self.scopes:
-                scope.cut()
-            if self._end is not None:
-                self._end.set()
+        self._is_cut = True
+        for scope in self.scopes:
+            scope.cut()
+        self._end.set()
 
     async def end(self, drain: float) -> None:
         """Wait for the calls, up to *drain* seconds; cut those that are left, and wait again."""
@@ -117,7 +115,7 @@ class CallsInFlight:
 
     async def _wait(self, seconds: float) -> None:
         if self.scopes:
-            self._end = asyncio.Event()
+            self._end.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._end.wait()
