@@ -187,7 +187,7 @@ class Shared(Generic[T]):
         answer, now = self._answer, asyncio.get_running_loop().time()
         if answer is None or (answer.done() and (answer.exception() or now >= self._until)):
             answer, self._until = self._start(), now + self._kept
-            answer.add_done_callback(asyncio.Future.exception)  # retrieved: perhaps nobody waits
+            answer.add_done_callback(lambda done: done.exception())  # perhaps nobody waits for it
             self._answer = answer
         await asyncio.wait([answer])  # it goes on if this caller is cancelled
         if error := answer.exception():

@@ -103,7 +103,7 @@ def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders
 
 
 def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
-    given = tuple(observers) if isinstance(observers, Iterable) else (None,)
+    given: tuple[Any, ...] = tuple(observers) if isinstance(observers, Iterable) else (None,)
     if not all(isinstance(observer, Observer) for observer in given):
         raise ConfigurationError("must be an iterable of instances of Observer", setting=name)
     hooks = [name for name in vars(Observer) if not name.startswith("_")]

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from traceback import extract_stack
+from traceback import FrameSummary, extract_stack
 from types import TracebackType
 from typing import Any, ClassVar, Final, Literal, Self, TypedDict
 
@@ -218,7 +218,7 @@ class SharedState:
         self.state: Literal["new", "open", "closing", "closed"] = "new"
         self._closers = 0
         # Without the lines of code, which may hold a token.
-        frames = extract_stack(limit=6) if sys.flags.dev_mode else []
+        frames: list[FrameSummary] = extract_stack(limit=6) if sys.flags.dev_mode else []
         self._made_at = "".join(f"\n  made at {one.filename}:{one.lineno}" for one in frames)
 
     def __del__(self) -> None:

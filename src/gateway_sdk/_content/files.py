@@ -349,7 +349,8 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
 
 
 def _fields_in(fields: object) -> Iterator[tuple[str, str]]:
-    for name, given in fields.items() if isinstance(fields, Mapping) else [(None, None)]:
+    pairs: Any = fields.items() if isinstance(fields, Mapping) else [(None, None)]
+    for name, given in pairs:
         texts: list[Any] = given if isinstance(given, list) else [given]
         if not all(isinstance(text, str) for text in (name, *texts)):
             raise InvalidArgumentError(_FIELDS)

@@ -135,7 +135,7 @@ class RequestTemplate(RequestBase):
 
 def fill_path(names: list[str], parts: list[bytes], values: Mapping[str, str]) -> bytes:
     """Return a path with the values, percent-encoded (RFC 3986, 3.3), between its parts."""
-    if not isinstance(values, Mapping) or values.keys() != set(names):
+    if not isinstance(values, Mapping) or set(values) != set(names):
         wanted = ", ".join(names) or "nothing"
         raise InvalidArgumentError(f"path must be a mapping with {wanted} in it")
     path = parts[0]
