@@ -8,7 +8,7 @@ from typing import Any, Final, LiteralString, Self
 
 import psycopg
 
-from gateway_sdk._waiting import cancellations
+from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.errors import ConfigurationError, JournalError
 from gateway_sdk.rate_limit import Limiter, RateLimit
 
@@ -167,7 +167,7 @@ class Database:
 
         %(pid)s is the process of the server that has this connection.
         """
-        pause, before = 0.1, cancellations()
+        pause, cancellation = 0.1, OwnCancellation()
         while True:
             rows = None
             try:
@@ -182,7 +182,7 @@ class Database:
             except psycopg.Error as error:
                 raise _unusable(error) from None
             # Python 3.11 drops a cancellation that comes together with what psycopg waits for.
-            if cancellations() > before:
+            if cancellation.is_of_others:
                 raise asyncio.CancelledError
             if rows is not None:
                 return rows
