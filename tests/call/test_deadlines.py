@@ -17,7 +17,7 @@ from gateway_sdk import (
     Outcome,
     SessionStateError,
 )
-from gateway_sdk._call.shared_state import CallScope, CallsInFlight
+from gateway_sdk._call.deadline import CallScope, CallsInFlight
 from gateway_sdk._transport.connection import Connection
 from tests.support.contexts import LOOPS
 from tests.support.failing_server import FailingServer

@@ -23,7 +23,7 @@ from gateway_sdk import (
     Outcome,
     SessionStateError,
 )
-from gateway_sdk._call import shared_state
+from gateway_sdk._call import deadline, shared_state
 from gateway_sdk._transport import public
 from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
@@ -108,7 +108,7 @@ async def test_closing_is_bounded_even_if_a_call_does_not_listen(
                 await enough.wait()
         return "token"
 
-    monkeypatch.setattr(shared_state, "DEFAULT_CUT", 0.01)
+    monkeypatch.setattr(deadline, "DEFAULT_CUT", 0.01)
     gateway, engine, _ = scripted(
         monkeypatch, httpx.Response(200, json={}), access_token=stubborn, drain=0
     )

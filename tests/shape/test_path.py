@@ -15,6 +15,7 @@ FILES = {
     "_waiting.py",
     "areas/wallet.py",
     "_call/call.py",
+    "_call/deadline.py",
     "_call/shared_state.py",
     "_http/request.py",
     "_http/reply.py",

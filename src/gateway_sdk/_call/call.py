@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 import httpx
 from pydantic import ValidationError
 
+from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
-from gateway_sdk._call.shared_state import CallScope, SharedState
+from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._http.reply import SUCCESS, BodyReader, ContentError, RawReply, check_type, decode
 from gateway_sdk._http.reply_errors import status_error, token_rejected, unexpected_reply
 from gateway_sdk._http.request import (

@@ -1,21 +1,20 @@
-"""What a session and all its views share: the transport, the settings, the calls in flight."""
+"""What a session and all its views share: the transport, the state, the settings of all calls."""
 
 import asyncio
 import logging
 import os
 import sys
-import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from traceback import FrameSummary, extract_stack
-from types import TracebackType
-from typing import Any, ClassVar, Final, Literal, Self, TypedDict
+from typing import Any, ClassVar, Final, Literal, TypedDict
 
 import httpx
 
+from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
@@ -26,12 +25,7 @@ from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk._waiting import OwnCancellation, Shared, SingleFlight, in_thread
-from gateway_sdk.errors import (
-    ConfigurationError,
-    DeadlineExceededError,
-    GatewayError,
-    SessionStateError,
-)
+from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice
@@ -79,112 +73,6 @@ SHARED: Final[dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "observers": ((), check_observers),
     "sleep": (None, _check_sleep),
 }
-
-DEFAULT_CUT: Final = 1.0
-"""Seconds that calls have to end after closing has cut them. Then closing goes on without them."""
-
-_AGAIN: Final = 0.01
-"""Seconds between two tries to end a call that somebody else is cancelling."""
-
-
-class CallsInFlight:
-    def __init__(self) -> None:
-        self.scopes: set[CallScope] = set()
-        self._is_cut = False
-        self._end = asyncio.Event()  # of the last call, or all were cut
-
-    def remove(self, scope: "CallScope") -> None:
-        self.scopes.discard(scope)
-        if not self.scopes:
-            self._end.set()
-
-    def cut(self) -> None:
-        self._is_cut = True
-        for scope in self.scopes:
-            scope.cut()
-        self._end.set()
-
-    async def end(self, drain: float) -> None:
-        """Wait for the calls, up to *drain* seconds; cut those that are left, and wait again."""
-        try:
-            if not self._is_cut:
-                await self._wait(drain)
-        finally:
-            self.cut()
-            await self._wait(DEFAULT_CUT)
-
-    async def _wait(self, seconds: float) -> None:
-        if self.scopes:
-            self._end.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._end.wait()
-
-
-class CallScope(OwnCancellation):
-    """Runs one call, and cancels it at its deadline or when it is cut."""
-
-    __slots__ = ("_calls", "_deadline", "_due", "_reason", "_timer", "when")
-
-    def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
-        loop = asyncio.get_running_loop()
-        OwnCancellation.__init__(self, loop)  # `super` takes longer
-        self._calls = calls
-        self._deadline = deadline
-        self.when: float | None = None  # the deadline by the loop's clock
-        self._due: float | None = None  # and by the real one
-        self._reason: GatewayError | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-        if deadline is not None:
-            self.when = loop.time() + deadline
-            # uvloop's clock is that of the beginning of a turn, however long the turn takes.
-            self._due = time.monotonic() + deadline
-            self._timer = loop.call_at(self.when, self.end)
-        calls.scopes.add(self)  # last, so that nothing stays registered after an error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._calls.remove(self)
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._reason is not None and self.take_back(kind):
-            raise self._reason from None
-
-    def check(self) -> None:
-        """Raise the error of a call that has to end; called right before the first byte."""
-        # The timer may be late, on an event loop that is busy.
-        if self._due is not None and time.monotonic() >= self._due:
-            self._reason = self._late()
-        if self._reason is not None:
-            raise self._reason
-
-    def end(self) -> None:
-        self._end_with(self._late())
-
-    def cut(self) -> None:
-        closed = SessionStateError("the session was closed before the reply came")
-        closed.advice = Advice.REPEAT
-        self._end_with(closed)
-
-    def _late(self) -> GatewayError:
-        return DeadlineExceededError(f"the deadline of {self._deadline:g} s passed")
-
-    def _end_with(self, reason: GatewayError) -> None:
-        self._reason = self._reason or reason
-        if not (self.cancel() or self._is_asked_for):
-            # Whoever else is cancelling the task may take it back, as a time-out of the user does.
-            if self._timer is not None:
-                self._timer.cancel()
-            loop = self._task.get_loop()
-            self._timer = loop.call_later(_AGAIN, self._end_with, self._reason)
 
 
 class SharedState:
