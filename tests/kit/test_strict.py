@@ -162,6 +162,22 @@ class TestOfUnittest(unittest.TestCase):
     ended.assert_outcomes(skipped=3, xfailed=1)
 
 
+def test_a_test_of_which_a_part_failed_has_no_second_error(run_inside: Run) -> None:
+    test = """
+@pytest.mark.usefixtures("gateway_sandbox")
+@pytest.mark.gateway_fault("cancel_order", "cut_body")
+class TestOfUnittest(unittest.TestCase):
+    def test_it(self):
+        with self.subTest():
+            self.fail("in part")
+"""
+
+    ended = run_inside("import unittest\n" + STRICT + test)
+
+    ended.stdout.fnmatch_lines(["*in part*"])
+    ended.stdout.no_fnmatch_line("*never happened*")
+
+
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
@@ -218,6 +234,11 @@ def test_a_fault_without_a_gateway_is_an_error(run_inside: Run) -> None:
 def test_it():
     pass
 
+@pytest.mark.gateway(strict=True)
+def test_strict():
+    pass
+
+@pytest.mark.gateway(number=1, strict=True)  # a marker of the project
 @pytest.mark.gateway_fault("*", "cut_body")
 class TestSeveral:
     def test_it(self):
@@ -226,8 +247,10 @@ class TestSeveral:
 
     ended = run_inside(tests)
 
-    ended.assert_outcomes(errors=1, passed=1)
-    ended.stdout.fnmatch_lines(["*::test_it: gateway_fault needs a gateway here"])
+    ended.assert_outcomes(errors=2, passed=1)
+    words = "has no effect here, because the test uses none of gateway_sandbox, *"
+    found = [f"*::test_it: gateway_fault {words}", f"*::test_strict: gateway {words}"]
+    ended.stdout.fnmatch_lines(found)
 
 
 def test_the_markers_of_a_parameter_come_last(run_inside: Run) -> None:

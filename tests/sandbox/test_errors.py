@@ -64,6 +64,7 @@ REFUSED: list[tuple[str, str, bytes, dict[str, str], tuple[int, str]]] = [
             b"{",
             b"\xef\xbb\xbf{}",
             b'{"person": NaN}',
+            b'{"person": {"documents": [{"verificationResponse": NaN}]}}',
             b'{"sharePercentage": 1e999}',
             b'{"sharePercentage": ' + b"1" * 5000 + b"}",
             b'{"customerName": "\\ud800"}',

@@ -300,6 +300,7 @@ async def test_what_is_impossible_is_refused(step: Step, plain: httpx.AsyncClien
     [
         (b"", NO_STATUS),
         (b" \n", NO_STATUS),
+        (b"g\xfcltig", "the body is not UTF-8"),
         (b'{"status": " "}', NO_STATUS),
         (b'{"status": 1}', "$.status: Input should be a valid string"),
         (b'{"state": "verified"}', "$.status: Field required"),

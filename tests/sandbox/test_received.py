@@ -141,6 +141,19 @@ async def test_an_unknown_request_is_kept_without_showing_its_path(
         gateway_sandbox.assert_as_expected()
 
 
+async def test_received_calls_may_be_repeated_in_a_loop_over_them(gateway_sandbox: Sandbox) -> None:
+    async with GatewaySession(
+        "http://localhost",
+        access_token=SANDBOX_ACCESS_TOKEN,
+        transport=gateway_sandbox.transport(),
+    ) as gateway:
+        await gateway.kyc.send_webhook()
+        for _ in gateway_sandbox.received:
+            await gateway.kyc.send_webhook()
+
+    gateway_sandbox.assert_received("send_webhook", times=2)
+
+
 @pytest.mark.parametrize("customer_id", ["a/b", "a%2Fb", "a b", "\u00e9?"])
 async def test_identifier_of_any_text_is_one_segment(sandbox: Sandbox, customer_id: str) -> None:
     async with (

@@ -66,7 +66,8 @@ def handed_over(request: bytes) -> dict[str, str]:
 async def test_visitor_hands_over_what_a_browser_would(base_url: str) -> None:
     """It gets the client's page without the fragment, and posts the fragment to its path."""
     async with answering(PAGE, TAKEN) as (client, requests):
-        taken = await visit(authorization_url(base_url, f"{client}/callback?a=b"))
+        url = authorization_url(base_url, f"{client}/callback?a=b", account="of the address")
+        taken = await visit(url)
 
     got, posted = requests
     head, _, body = posted.partition(b"\r\n\r\n")

@@ -100,7 +100,7 @@ class AuthorizationEndpoint:
         self._tokens = tokens
         self._registered = frozenset(redirect_uris)
         for uri in self._registered:
-            if not _ABSOLUTE.fullmatch(uri):
+            if not _ABSOLUTE.fullmatch(uri) or not urlsplit(uri).scheme:  # refuses a wrong host
                 raise ValueError(f"not a redirect URI: {uri!r}")
 
     async def respond(self, request: Request) -> Response:
@@ -128,7 +128,10 @@ class AuthorizationEndpoint:
     def _read(self, parameters: str) -> dict[str, str]:
         """Refuse what no client may be told of, because the address it gives is not checked."""
         # RFC 6749, section 3.1: what has no value is left out; section 4.2.2.1
-        pairs = parse_qsl(parameters)
+        try:
+            pairs = parse_qsl(parameters, errors="strict")
+        except ValueError:  # else the state would not come back as it was sent
+            raise HTTPException(400, "The parameters of the request are not UTF-8.") from None
         asked = dict(pairs)
         if len(asked) < len(pairs):
             raise HTTPException(400, "A parameter is present more than once.")
@@ -250,8 +253,9 @@ class Visitor:
         try:
             # The form of the page sends what is in its address, and what the user enters.
             page, _, query = self._open("the login page", handlers, url).partition("?")
-            fields = {"account": self.account, "token": self.token, "decision": self.decision}
-            self._open("the decision", handlers, page, f"{query}&{urlencode(fields)}".encode())
+            entered = {"account": self.account, "token": self.token, "decision": self.decision}
+            form = urlencode(dict(parse_qsl(query)) | entered)
+            self._open("the decision", handlers, page, form.encode())
         except _Answer as answer:  # or an error for the client, without a login page
             return str(answer)
         raise _VisitError("the decision was answered with a page")

@@ -15,7 +15,7 @@ from http.client import responses
 from importlib.resources import files
 from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -37,12 +37,18 @@ _DATA: Final = json.loads((files("gateway_sdk.sandbox") / "_interface.json").rea
 OPERATIONS: Final = tuple(OperationRoute(*row) for row in _DATA["operations"])
 RECORDS: Final[Mapping[str, Mapping[str, str]]] = _DATA["records"]
 
+
+def _json(value: Any) -> Any:
+    json.dumps(value, allow_nan=False)  # pydantic reads NaN and Infinity, which are no JSON
+    return value
+
+
 _SCALARS: Final[Mapping[str, Any]] = {
     "string": str,
     "integer": int,
     "int64": Annotated[int, Field(ge=-(2**63), lt=2**63)],
     "boolean": bool,
-    "any": Any,
+    "any": Annotated[Any, AfterValidator(_json)],
 }
 
 

@@ -196,7 +196,10 @@ async def change_document_status(request: Request, tenant: Tenant) -> Response:
     if body.startswith(b"{"):
         text = parse_json(body, "DocumentStatus")["status"].strip()
     else:
-        text = body.decode(errors="replace")
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            raise HTTPException(400, "the body is not UTF-8") from None
     if not text:
         raise HTTPException(400, "the body contains no status")
     document = _find(tenant.documents, request.path_params["documentId"], "document")

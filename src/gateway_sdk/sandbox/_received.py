@@ -2,7 +2,7 @@
 
 import json as json_format
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -72,6 +72,11 @@ class ReceivedCall:
 class UnknownRequest:
     method: str
     path: str = field(repr=False)
+
+
+class Log(list[T]):
+    def __iter__(self) -> Iterator[T]:
+        return iter(self[:])  # who looks through it may make calls
 
 
 def keep(log: list[T], each: T) -> None:

@@ -23,7 +23,7 @@ from gateway_sdk.sandbox import _operations
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, AuthorizationEndpoint, Tokens
 from gateway_sdk.sandbox._faults import Faults, InProcessTransport, with_fault
 from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute, check_operation, error_reply
-from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest, keep, matching, summary
+from gateway_sdk.sandbox._received import Log, ReceivedCall, UnknownRequest, keep, matching, summary
 
 # Not a secret: only a sandbox accepts it.
 SANDBOX_ACCESS_TOKEN = "sandbox-access-token"  # noqa: S105
@@ -80,8 +80,8 @@ class Sandbox:
         keep_bodies: bool = False,
     ) -> None:
         self.faults = faults or Faults()
-        self.received: list[ReceivedCall] = []
-        self.unknown_requests: list[UnknownRequest] = []
+        self.received: list[ReceivedCall] = Log()
+        self.unknown_requests: list[UnknownRequest] = Log()
         self._keep_bodies = keep_bodies
         self._allowed: set[str] = set()
         self._tokens = Tokens(clock)
