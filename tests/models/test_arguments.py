@@ -92,6 +92,14 @@ def test_strings_are_never_touched(text: str) -> None:
     assert {query.base, query.symbols, query.start_date, query.end_date} == {text}
 
 
+def test_what_is_no_field_that_was_set_stays_absent() -> None:
+    made = OrderHistoryPage(page=1, take=2)
+    assert OrderHistoryPage.model_construct({"page", "take"}, **vars(made)) == made
+
+    absent = CreateRequest.model_construct({"is_b2b"}, is_b2b=True, customer_name=None)
+    assert absent.to_wire() == {"isB2B": True}
+
+
 def test_copy_with_other_values_is_validated() -> None:
     copied = _query().model_copy(update={"symbols": ["USD", "GBP"], "end_date": FIRST})
 
@@ -158,7 +166,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: PersonData(password=4711), "password\n  must be a string, not int"),  # type: ignore[arg-type]
     (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),
     (lambda: Revision(key=CANARY, value=None), "value\n  must be a string, not None"),  # type: ignore[arg-type]
-    (lambda: Address(street_number=["1", 2]), "street_number\n  must be a string, not int"),  # type: ignore[list-item]
+    (lambda: Address(street_number=["1", 2]), "street_number.1\n  must be a string, not int"),  # type: ignore[list-item]
     (
         lambda: CreateRequest.model_validate({"custmerType": CANARY}),
         "custmerType\n  is not a field of CreateRequest: did you mean customerType?",

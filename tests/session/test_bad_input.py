@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
+from pydantic import SecretStr
 
 from gateway_sdk import (
     Advice,
@@ -105,6 +106,8 @@ def _send(operation: Any, **given: Any) -> Call:
 
 CHANGED: Any = DocumentsItem(verification_response={CANARY: 1})
 CHANGED.verification_response[CANARY] = float("nan")
+MASKED: Any = DocumentsItem(verification_response={"by": CANARY})
+MASKED.verification_response["by"] = SecretStr(CANARY)
 ARGUMENTS: list[tuple[str, Call, str]] = [
     # models; tests/models/test_arguments.py has all that is wrong with one
     ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
@@ -118,6 +121,7 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("create: key of no text", lambda g: g.customer.create_customer({1: CANARY}), "1"),  # type: ignore[dict-item]
     ("create: open NaN", _document(float("nan")), "verificationResponse"),
     ("create: NaN after a check", _create(person={"documents": [CHANGED]}), "body"),
+    ("create: a mask after a check", _create(person={"documents": [MASKED]}), "body"),
     ("create: open and endless", _endless(_document), "verificationResponse"),
     ("create: open and huge", _document(10**5000), "body"),
     ("create: many", _create(notifications=[{"isEnabled": "yes"}] * 5000), r"notifications\.0\.is"),

@@ -108,6 +108,7 @@ def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
     named = set(re.findall(r"^    (\w+Error): ", "\n".join(filter(None, texts)), re.MULTILINE))
 
     assert named <= vars(errors).keys()
+    assert "GatewayError: " in (inspect.getdoc(method) or "")  # what it means for this operation
     assert {"GatewayError", "InvalidArgumentError"} <= named
     is_upload = operation.content is operations.Content.ANY
     assert ("UploadFailedError" in named) is is_upload

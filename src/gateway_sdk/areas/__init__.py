@@ -28,9 +28,9 @@ class IntoAny(PerCall, total=False):
 class Area:
     """A group of operations, with a coroutine method for each.
 
-    Every method takes two arguments for this call alone: more `headers`, and its `deadline` in
-    seconds. Where the interface leaves the reply open, the method returns the decoded body, None
-    if it is empty; `into`, any type that pydantic can validate, is the type of your gateway's
+    The method of an operation takes two arguments for this call alone: more `headers`, and its
+    `deadline` in seconds. Where the interface leaves the reply open, it returns the decoded body,
+    None if it is empty; `into`, any type that pydantic can validate, is the type of your gateway's
     replies, which may differ from the sandbox's.
 
     Raises:

@@ -1,6 +1,8 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import (
@@ -26,6 +28,12 @@ _MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
 
 MASK: Final = str(SecretStr("any"))
 IN_CLEAR: Final = object()  # a context that only the JSON to send is written with
+_ON_THE_WIRE: Final[dict[str, Any]] = {
+    "by_alias": True,
+    "exclude_unset": True,
+    "context": IN_CLEAR,
+    "warnings": "error",
+}
 
 PROBLEM: Final = "wrong_argument"
 """The type of the errors with words of ours, which differs from pydantic's own types."""
@@ -90,18 +98,15 @@ class Model(BaseModel):
 
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON object to send: wire names, only fields that were set, clear secrets."""
-        # The warnings, of a free JSON value that was changed since, would show it.
-        return self.model_dump(
-            mode="json", by_alias=True, exclude_unset=True, context=IN_CLEAR, warnings=False
-        )
+        with suppress(PydanticSerializationError):  # its text shows the value
+            return self.model_dump(mode="json", **_ON_THE_WIRE)
+        raise ValueError(f"{type(self).__name__} was changed since, and does not fit any more")
 
     def _wire_json(self) -> bytes | None:
         """Return the JSON of `to_wire`, without a dictionary; None if that is needed."""
         try:
             # The serializer itself: `model_dump_json` takes twice as long.
-            data = self.__pydantic_serializer__.to_json(
-                self, by_alias=True, exclude_unset=True, context=IN_CLEAR, warnings=False
-            )
+            data = self.__pydantic_serializer__.to_json(self, **_ON_THE_WIRE)
         except PydanticSerializationError:
             return None
         # In long JSON a number may have more digits than Python writes. `in` is slower than `find`.
@@ -130,6 +135,8 @@ class RequestModel(Model):
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+        if _fields_set is not None:  # what is not in it is absent, which is not null
+            values = {name: value for name, value in values.items() if name in _fields_set}
         return cls.model_validate(values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -168,7 +175,8 @@ def _in_plain_words(error: ValidationError, model: type[BaseModel]) -> Validatio
     for detail in error.errors(include_url=False):
         is_converted = detail["type"] == PROBLEM  # that of an inner model, or of a validator
         # After the name of a field come the keys of a free JSON value, which are data.
-        location = detail["loc"] if is_converted else detail["loc"][:1]
+        inner = takewhile(lambda part: isinstance(part, int), detail["loc"][1:])
+        location = detail["loc"] if is_converted else (*detail["loc"][:1], *inner)
         message = detail["msg"] if is_converted else _message(detail, model)
         # The input would be in errors() and in pickles.
         lines.append({"type": problem(message), "loc": location, "input": None})

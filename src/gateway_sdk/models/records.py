@@ -152,7 +152,7 @@ class ErrorPayload(ReplyModel):
     timestamp: str | None = None
     status: int | None = None
 
-    @field_validator("*", mode="wrap")
+    @field_validator("reason", "path", "method", "message", "timestamp", "status", mode="wrap")
     @classmethod
     def _none_if_wrong(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         """Read a field of the wrong type as absent, so that a bad record can still be read."""
