@@ -186,13 +186,18 @@ class Shared(Generic[T]):
     async def get(self) -> T:
         answer, now = self._answer, asyncio.get_running_loop().time()
         if answer is None or (answer.done() and (answer.exception() or now >= self._until)):
-            answer, self._until = self._start(), now + self._kept
-            answer.add_done_callback(lambda done: done.exception())  # perhaps nobody waits for it
+            answer, self._until = self._start(), math.inf
+            answer.add_done_callback(self._keep)
             self._answer = answer
         await asyncio.wait([answer])  # it goes on if this caller is cancelled
         if error := answer.exception():
             raise copy(error) from error.__cause__  # its own, because other callers get it too
         return answer.result()
+
+    def _keep(self, answer: asyncio.Future[T]) -> None:
+        answer.exception()  # retrieved: perhaps nobody waits for it
+        # From its end: a slow answer would be over when it comes.
+        self._until = asyncio.get_running_loop().time() + self._kept
 
     def drop(self) -> None:
         """Ask again next time."""

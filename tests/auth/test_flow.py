@@ -21,7 +21,7 @@ TWICE = "has a parameter twice, or one that each login sets: client_id, "
 # What every URL must be is tested with base_url: here are a few rows.
 BAD_URLS: list[tuple[Any, str]] = [
     (None, "must be a str"),
-    ("{auth_url}", "holds a placeholder"),
+    ("{auth_url}", "holds a space, a newline or a brace"),
     (f"https://user:{CANARY}@as.test/", "carries a user name or password"),
     ("https://as.test/authorize#", "has a fragment"),
     ("https://as.test/authorize#/login", "has a fragment"),
@@ -40,6 +40,7 @@ BAD_REDIRECT_URIS: list[tuple[Any, str]] = [
 BAD_IDS: list[Any] = ["", None, 7, b"id", ["id"], "cli\xe4nt", "client\n", "\t", "a\x7f", "\ud800"]
 BAD_EXTRAS: list[Any] = [
     *(None, [], [("a", "b")], "a=b", {"a": 7}, {"a": None}, {7: "a"}),
+    *({"a": "\ud800"}, {"\udcff": "a"}),
 ]
 BAD_SETTINGS: list[tuple[str, Any, str]] = [
     *(("authorization_url", url, problem) for url, problem in BAD_AUTHORIZATION_URLS),

@@ -3,7 +3,7 @@
 import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
@@ -55,13 +55,18 @@ GOLDEN: list[tuple[object, str]] = [
     (7, "9e287f590d2dcbbf387bfb70928e621d"),
     (2**70, "6ce3067301bf0b45b6af189eb2566b06"),
     (0.1, "8857a128fe69b49792e563135c5774e9"),
+    (2.0, "4129e2a8044a57ce7635fd6023661cd6"),
+    (1e300, "cdf895bd4adadec4072c34b7ae7a4f8f"),
+    (math.inf, "14fa9e19254cc3dadd46763a7f634c23"),
+    (-math.inf, "168686c6f4d144bf39844a78620afa4b"),
+    (math.nan, "4523863be0252b2eabedc7f0d52adcd7"),
     ("caf\u00e9", "6ecaa0d5231d4d87ce35d785dfd2823e"),
     ("\ud800", "d3d1891eb02519356ef0f0c6e4574825"),
     ([1, [2, "3"]], "41cffc55e4cf2d2811b6a38a46462b0b"),
     ({"b": 1, "a": [None]}, "d3078a9103809d9a054c7a2638edcc44"),
     ({1: "a", "1": "b", None: "c", date(2026, 1, 2): "d"}, "0be2743248ba2490289f27d6bb55d9be"),
     (Basket(tags=TAGS), "4ef29d7675007d1ec9ec371d112ef24c"),
-    (Basket.model_validate({"tags": [], "more": TAGS}), "f28aae0fedd836595bb033c4c61f7f75"),
+    (Basket.model_validate({"tags": [], "more": TAGS}), "e178a3ecb8873332b911906e3d2d0375"),
     (Numbers([1, 2]), "8c4c84e638cccfdfe16e75a49ad83362"),
     (
         ExchangeRateSeriesRequest(base="EUR", symbols="USD", start_date="a", end_date="b"),
@@ -72,6 +77,10 @@ GOLDEN: list[tuple[object, str]] = [
     (Cancel("o-1"), "5bb66b8dfc5b155ff68cdcbd3a328458"),
     (date(2026, 1, 2), "7c9ce107b693b9305ea2bbb4bb5fc63e"),
     (datetime(2026, 1, 2, 3, 4, 5, 6), "3b1b0f7e924de57811d8929c0d768b41"),  # noqa: DTZ001 - a naive one is taken too
+    (
+        datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=2))),
+        "ec4472023857dbbc1d8a9401b44453d8",
+    ),
 ]
 
 
@@ -86,12 +95,16 @@ def test_no_two_values_share_a_digest() -> None:
 
 
 EQUAL: list[tuple[object, object]] = [
+    (1, 1.0),
+    (0.0, -0.0),
+    (math.nan, -math.nan),
     ((1, 2), [1, 2]),
     ({"a": [1], "b": 2}, {"b": 2, "a": [1]}),
     ({"a": 1}, OrderedDict(a=1)),
     ({"a": 1}, MappingProxyType({"a": 1})),
     (Level.LOW, 1),
     (Word.EUR, "EUR"),
+    (datetime(2026, 1, 2, 3, tzinfo=UTC), datetime.fromisoformat("2026-01-02T04:00:00+01:00")),
     (date(2026, 1, 2), "2026-01-02"),
     (Order(1, note="one"), Order(1, note="other")),
     (CreateRequest(customer_name="Ada"), CreateRequest.model_validate({"customerName": "Ada"})),

@@ -160,6 +160,15 @@ def test_what_breaks_off_while_it_is_read_is_told(monkeypatch: pytest.MonkeyPatc
         read_json("-")
 
 
+@pytest.mark.posix
+def test_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read until the memory is full."""
+    monkeypatch.setattr("gateway_sdk.cli.arguments.LARGEST", 2**20)
+
+    with pytest.raises(CommandError, match=r"^/dev/zero is larger than 1 MiB"):
+        read_json("/dev/zero")
+
+
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeff[1]".encode())))
     assert read_json("-") == [1]

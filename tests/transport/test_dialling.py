@@ -213,6 +213,23 @@ async def test_an_answer_is_kept_for_a_moment(
     assert server.asked == 3
 
 
+async def test_an_answer_that_came_late_is_kept_from_then(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the calls after a slow look-up would wait for one more, each for as long."""
+    dialler, loop, passed = Dialler("gateway.test", 1), asyncio.get_running_loop(), [0.0]
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
+    asking = asyncio.create_task(dialler.addresses())
+    await turns(3)
+    passed[0] = 5.0
+    server.answers.set()
+    await asking
+    await dialler.addresses()
+
+    assert server.asked == 1
+
+
 async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> None:
     """Of its own, which others do not write to; and the next caller asks again."""
     server.error = socket.gaierror(socket.EAI_NONAME, "not known")

@@ -202,3 +202,11 @@ async def test_a_client_that_sends_twice(first: str) -> None:
 def test_its_settings_are_checked_when_it_is_made(name: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} "):
         GatewayTransport(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("url", ["wss://localhost/x", "ftp://localhost:80/x", "https+unix://a/x"])
+async def test_another_scheme_is_refused(url: str) -> None:
+    """Else the request would leave in clear, to the port of http."""
+    async with httpx.AsyncClient(transport=GatewayTransport()) as client:
+        with pytest.raises(httpx.UnsupportedProtocol):
+            await client.get(url)

@@ -29,10 +29,11 @@ class CallsInFlight:
             self._end.set()
 
     def cut(self) -> None:
-        self._is_cut = True
-        for scope in self.scopes:
-            scope.cut()
-        self._end.set()
+        if not self._is_cut:  # a second time would end the wait for those that were cut
+            self._is_cut = True
+            for scope in self.scopes:
+                scope.cut()
+            self._end.set()
 
     async def end(self, drain: float) -> None:
         """Wait for the calls, up to *drain* seconds; cut those that are left, and wait again."""

@@ -184,6 +184,9 @@ def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]
             step = steps.throw
 
 
+_LONGEST_PATH: Final = 4096
+
+
 def _names_file(text: str) -> bool:
     # Only "~/": "~name" asks the user database for it, which may be on another machine.
     path = os.path.expanduser(text) if text.startswith("~/") else text  # noqa: PTH111 - any text
@@ -200,7 +203,9 @@ async def prepare_document(
 ) -> PreparedRequest:
     # The gateway would store the path as the document. A status may have the name of a file.
     is_document = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-    if isinstance(content, str) and is_document and await files.in_thread(_names_file, content):
+    # No path is so long or has a line break; most texts need no thread, which may not be free.
+    may_be_path = isinstance(content, str) and len(content) <= _LONGEST_PATH and "\n" not in content
+    if may_be_path and is_document and await files.in_thread(_names_file, cast("str", content)):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
             "file, or bytes, as from .encode(), to send the text itself"

@@ -110,7 +110,7 @@ def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
     """Return the start in an open file and the bytes that follow; None if it cannot seek."""
     try:
         with _alone(file) as use:
-            problem = "it is at its end, or an earlier call has read of it: open it again"
+            problem = "it is at its end, or an earlier call has read of it: seek(0), or open it"
             if not (file.readable() and isinstance(file.read(0), bytes)):
                 problem = 'it is not open for reading bytes ("rb")'
             elif file.seekable():

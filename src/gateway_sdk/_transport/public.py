@@ -251,6 +251,8 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 def request_of(request: httpx.Request, transmission: Transmission) -> Request:
     if library_of(request, "Request") is not httpx:  # nor does a client of httpx2 take our reply
         raise ConfigurationError("a GatewayTransport is for clients of httpx alone")
+    if request.url.scheme not in {"http", "https"}:  # its port would be that of http
+        raise httpx.UnsupportedProtocol("only http:// and https://")
     fields = request.headers.raw
     base = RequestBase(request.method, request.url, fields)
     stream = cast("httpx.AsyncByteStream", request.stream)

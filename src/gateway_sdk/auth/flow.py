@@ -243,7 +243,9 @@ def parse_without_fragment(setting: str, url: str, *, any_port: bool = False) ->
 def _check_parameters(url: httpx.URL, extra: Mapping[str, str]) -> None:
     """Check that no parameter is sent twice (RFC 6749, 3.1)."""
     if not isinstance(extra, Mapping) or not all(
-        isinstance(text, str) for pair in extra.items() for text in pair
+        isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
+        for pair in extra.items()
+        for text in pair
     ):
         raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
     names = [*_OF_EACH_LOGIN, *(name for name, _ in url.params.multi_items()), *extra]

@@ -139,6 +139,7 @@ class Runner:
         self._later: deque[ItemRun] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Any]] = set()
         self._under_way: set[ItemRun] = set()  # are called, or their results are written
+        self._recalled: set[ItemRun] = set()  # are read from the ledger
         self._equal: dict[bytes, list[ItemRun]] = {}  # without a result; the first one is called
         self._results: dict[bytes | None, BulkResult[Any, Any]] = {}  # of keys, without a ledger
         self._queue: deque[ItemRun] = deque()
@@ -176,7 +177,7 @@ class Runner:
             while self._error is None and self._start_one():
                 pass
             # Results that are being written are yielded before the error of the run is raised.
-            is_over = self._error is not None and not self._under_way
+            is_over = self._error is not None and not (self._under_way or self._recalled)
             while self._queue and (self._queue[0].result or is_over):
                 if result := self._queue.popleft().result:
                     self._held -= 1
@@ -237,6 +238,7 @@ class Runner:
         if digest in self._results:
             self.finish(run, replace(self._results[digest], item=item))
         elif digest is not None and self.ledger is not None and self.ledger.has(digest):
+            self._recalled.add(run)
             run.recall()
         elif self._has_expired:
             run.error = self._interruption(run)
@@ -347,6 +349,7 @@ class Runner:
     def finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
         """Let the result of an item be yielded, and those of its equals; None if it is lost."""
         self._under_way.discard(run)
+        self._recalled.discard(run)
         equal = [run] if run.digest is None else self._equal.pop(run.digest)
         if result is not None:
             if run.digest is not None and self.ledger is None:

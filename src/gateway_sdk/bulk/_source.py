@@ -12,7 +12,7 @@ from collections.abc import (
     Sized,
 )
 from dataclasses import fields, is_dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import Any, Final, cast
 
@@ -163,6 +163,10 @@ def _wrong(what: str) -> InvalidArgumentError:
 
 def _text(value: Any) -> str:
     """Write a value as text, so that only equal values have equal texts."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 2.0 equals 2
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        value = value.astimezone(UTC)
     if value is None or isinstance(value, bool | float | str):
         return json.dumps(value)
     if isinstance(value, int):
@@ -175,14 +179,17 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         members = sorted((_text(name), _text(inner)) for name, inner in value.items())
         return f"{{{','.join(f'{name}:{inner}' for name, inner in members)}}}"
-    return _tagged(value, _text({name: getattr(value, name) for name in _names(value)}))
+    text = _text({name: getattr(value, name) for name in _names(value)})
+    extra = value.model_extra if isinstance(value, BaseModel) else None
+    return _tagged(value, text + (_text(extra) if extra else ""))
 
 
 def _names(value: object) -> Iterable[str]:
     if isinstance(value, Model):
-        return value.model_fields_set  # what is not set is not sent
+        # What is not set is not sent.
+        return [name for name in type(value).model_fields if name in value.model_fields_set]
     if isinstance(value, BaseModel):
-        return (*type(value).model_fields, *(value.model_extra or ()))
+        return type(value).model_fields
     if is_dataclass(value) and not isinstance(value, type):
         return [one.name for one in fields(value) if one.compare]
     raise _wrong(f"holds a {type(value).__name__}, which is no JSON value")

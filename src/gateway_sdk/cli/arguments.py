@@ -14,6 +14,9 @@ import typer
 
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 
+LARGEST: Final = 16 * 2**20
+"""Bytes of a file of JSON, which is read as a whole: no customer is so large, but /dev/zero is."""
+
 GIVEN: Final[dict[str, Any]] = {}
 """The options for every command, such as "base_url", as this process has got them."""
 
@@ -92,7 +95,9 @@ def read_line(word: str) -> str:
 def read_json(word: str) -> Any:
     """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
     with reading(word) as file:
-        data = file.read()
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        refuse(f"{name_of(word)} is larger than {LARGEST // 2**20} MiB: is it the right file?")
     try:
         # Floats may lose digits: no field takes one.
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)

@@ -211,6 +211,7 @@ def rates(
             say(f"{printable(str(path))}: {len(series.days)} days")
 
 
+REFUSED: Final = "Running it again does not help: are --base and --symbols right?"
 AGAIN: Final = "The same command fetches what is missing, and with --retry-failed what failed."
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
 
@@ -315,7 +316,8 @@ class Run:
             return None
         refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
         status = Status.REFUSED if refused and not late else Status.UNCHANGED
-        return CommandError("\n".join((*lines, AGAIN)), status)
+        advice = REFUSED if status is Status.REFUSED else AGAIN
+        return CommandError("\n".join((*lines, advice)), status)
 
     def kinds(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""

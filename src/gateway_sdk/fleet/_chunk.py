@@ -218,7 +218,9 @@ class ChunkLedger:
         for chunk, of_items in by_chunk.items():
             await chunk.store(of_items)
         if any(chunk.is_lost for chunk in beginning):
-            raise OvertakenError("not sent: the chunk belongs to another worker now")
+            error = OvertakenError("not sent: the chunk belongs to another worker now")
+            error.advice = Advice.REPEAT  # also for items of other chunks: no failure of theirs
+            raise error
 
     async def aclose(self) -> None: ...
 

@@ -380,3 +380,29 @@ async def test_a_ledger_of_the_user_that_answers_wrongly_ends_the_run(
 
     with pytest.raises((JournalError, AttributeError, TypeError), match=message):
         await keep_values(bulk.run(refused, range(2), journal=ledger), [])
+
+
+class Failed(BaseException): ...
+
+
+async def test_results_that_are_being_read_come_before_the_error_of_a_run() -> None:
+    class Slow(Memory):
+        async def read(self, keys: Any) -> Any:
+            await self.gate.wait()
+            return await super().read(keys)
+
+    ledger = Slow()
+    assert (
+        len([it async for it in bulk.run(AsyncMock(return_value=0), [1, 2], journal=ledger)]) == 2
+    )
+    ledger.gate.clear()
+
+    async def fail(_: int) -> None:
+        asyncio.get_running_loop().call_later(0.01, ledger.gate.set)
+        raise Failed
+
+    found: list[int] = []
+    with pytest.raises(Failed):
+        async for result in bulk.run(fail, [1, 2, 3], journal=ledger):
+            found.append(result.item)  # noqa: PERF401 - up to the error
+    assert found == [1, 2]

@@ -111,6 +111,7 @@ async def test_text_that_names_no_file_is_sent(call: Call, text: str, folder: Pa
 
 
 async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lookup blocks, so it runs in a thread; what can be no path needs none."""
     threads: list[threading.Thread] = []
 
     def look(_: str) -> bool:
@@ -118,7 +119,8 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
         return False
 
     monkeypatch.setattr("os.path.exists", look)
-    await Recorder().session().aml.upload_document("passport")
+    for text in ("passport", "two\nlines", "a" * 5000):
+        await Recorder().session().aml.upload_document(text)
 
     (thread,) = threads
     assert thread is not threading.current_thread()
