@@ -392,17 +392,15 @@ async def test_results_that_are_being_read_come_before_the_error_of_a_run() -> N
             return await super().read(keys)
 
     ledger = Slow()
-    assert (
-        len([it async for it in bulk.run(AsyncMock(return_value=0), [1, 2], journal=ledger)]) == 2
-    )
+    before = bulk.run(AsyncMock(return_value=0), [1, 2], journal=ledger)
+    assert {result.item async for result in before} == {1, 2}
     ledger.gate.clear()
 
     async def fail(_: int) -> None:
         asyncio.get_running_loop().call_later(0.01, ledger.gate.set)
         raise Failed
 
-    found: list[int] = []
+    run = bulk.run(fail, [1, 2, 3], journal=ledger)
+    assert [(await anext(run)).item, (await anext(run)).item] == [1, 2]
     with pytest.raises(Failed):
-        async for result in bulk.run(fail, [1, 2, 3], journal=ledger):
-            found.append(result.item)  # noqa: PERF401 - up to the error
-    assert found == [1, 2]
+        await anext(run)
