@@ -11,6 +11,7 @@ from gateway_sdk.errors import ConfigurationError
 # RFC 3986, 3.2.2: an encoded host name, or an IPv6 address.
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~-]+|[0-9A-Fa-f:.]+")
 _PORTS: Final = range(1, 2**16)
+_DEFAULT_PORTS: Final = {"https": 443, "socks5": 1080, "socks5h": 1080}
 # RFC 3986, 3.2: an authority with an @, also with an empty user name.
 _USERINFO: Final = re.compile(r"[^/?#]*//[^/?#]*@")
 
@@ -72,8 +73,8 @@ def origin_of(url: httpx.URL) -> str:
 
 
 def port_of(url: httpx.URL) -> int:
-    """Return the port of an http(s) URL, also if it is the scheme's default."""
-    return url.port or (443 if url.scheme == "https" else 80)
+    """Return the port of a URL, also if it is the scheme's default."""
+    return url.port or _DEFAULT_PORTS.get(url.scheme, 80)
 
 
 def host_and_port(host: str, port: int) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from gateway_sdk import Advice, ConnectionFailedError, GatewayError, Outcome, ReplyLostError
 from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
-from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
+from gateway_sdk._transport.transmission import Transmission, TunnelError, UnreadableReplyError
 from gateway_sdk._url import host_and_port, port_of
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
@@ -334,8 +334,9 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
     (httpx.ConnectTimeout("-"), "timed out while connecting", True),
     (httpx.PoolTimeout("-"), "timed out while all of max_connections were in use", True),
     (httpx.ProxyError("no tunnel: ReadError"), "made no tunnel", True),
-    (httpx.ProxyError("502 CANARY"), "refused a tunnel: it answered 502", True),
-    (httpx.ProxyError("407 CANARY"), "answered 407: it wants a user name and a password", False),
+    (httpx.ProxyError("407 CANARY"), "made no tunnel", True),  # not in words of ours
+    (TunnelError("is too tired"), "is too tired", True),
+    (TunnelError("wants a login", is_permanent=True), "wants a login", False),
 ]
 
 
@@ -440,6 +441,8 @@ async def test_bytes_before_the_request_are_named(data: bytes, text: str, transi
         ("https://gateway.test", "gateway.test:443"),
         ("http://localhost", "localhost:80"),
         ("http://[::1]:8080/x", "[::1]:8080"),
+        ("socks5://proxy.test", "proxy.test:1080"),
+        ("socks5h://proxy.test", "proxy.test:1080"),
     ],
 )
 def test_an_address_is_shown_with_its_port(text: str, shown: str) -> None:

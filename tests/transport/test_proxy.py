@@ -162,8 +162,6 @@ BAD = [
     "http://user:#{}@proxy",
     "user:{}@proxy\n",
     "socks4://user:{}@proxy",
-    "socks5://user:{}@proxy",
-    "socks5h://user:{}@proxy",
 ]
 
 
@@ -184,15 +182,10 @@ def test_a_proxy_that_is_none_is_named_and_not_shown(
         assert CANARY not in texts_of(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "text"), [("ftp", "name a host"), ("socks5", r'AsyncHTTPTransport\(proxy="socks5:')]
-)
-async def test_a_variable_that_is_wrong_is_said_on_opening(
-    environment: pytest.MonkeyPatch, scheme: str, text: str
-) -> None:
-    environment.setenv("HTTPS_PROXY", f"{scheme}://user:{CANARY}@proxy")
+async def test_a_variable_that_is_wrong_is_said_on_opening(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("HTTPS_PROXY", f"ftp://user:{CANARY}@proxy")
 
-    with pytest.raises(ConfigurationError, match=f"HTTPS_PROXY must be .*{text}"):
+    with pytest.raises(ConfigurationError, match="HTTPS_PROXY must be"):
         async with GatewaySession(GATEWAY, access_token="t"):
             pass
     async with GatewaySession(GATEWAY, access_token="t", trust_env=False):

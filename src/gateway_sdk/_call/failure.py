@@ -20,6 +20,7 @@ from gateway_sdk._transport.transmission import (
     NOT_SENT,
     Request,
     Transmission,
+    TunnelError,
     UnreadableReplyError,
 )
 from gateway_sdk._url import host_and_port, port_of
@@ -144,8 +145,10 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
             return Reason(f"timed out{_after(timeout.pool)} {text}")
         case httpx.ConnectTimeout():
             return Reason(f"timed out{_after(timeout.connect)} while connecting")
+        case TunnelError():  # the message names the proxy before this text
+            return Reason(str(error), Advice.FIX if error.is_permanent else Advice.REPEAT)
         case httpx.ProxyError():
-            return _reason_of_proxy(str(error))
+            return Reason("made no tunnel")
         case httpx.ConnectError(__cause__=UnreadableReplyError() as early):
             return _reason_of_bytes(early)
         case _:
@@ -226,12 +229,3 @@ def _name_of(error: ssl.SSLError) -> str:
 def _found(table: Iterable[tuple[str, str]], error: ssl.SSLError) -> Reason | None:
     texts = [text for pattern, text in table if re.search(pattern, _name_of(error))]
     return Reason(texts[0], Advice.FIX) if texts else None
-
-
-def _reason_of_proxy(said: str) -> Reason:
-    """Say how a proxy refused; the message has the name of the proxy before this text."""
-    if said.startswith("407"):
-        return Reason("answered 407: it wants a user name and a password", Advice.FIX)
-    if status := re.match(r"\d{3}\b", said):
-        return Reason(f"refused a tunnel: it answered {status[0]}")
-    return Reason("made no tunnel")

@@ -169,6 +169,18 @@ class Connection(asyncio.Protocol):
             raise self.failure
         return self.take()
 
+    async def read_exactly(self, size: int) -> bytes:
+        """Return so many bytes, however they come; what follows them stays unread."""
+        data = b""
+        while len(data) < size:
+            piece = await self.read(None)
+            if not piece:
+                raise ConnectionResetError("the server hung up")
+            data += piece
+        if rest := data[size:]:
+            self._received, self._unread = [rest], len(rest)
+        return data[:size]
+
     def take(self) -> bytes:
         """Return the data received so far, without waiting; b"" if there are none."""
         if not self._received:

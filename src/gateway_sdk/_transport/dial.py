@@ -6,6 +6,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import partial
 from ipaddress import ip_address, ip_network
 from itertools import chain, zip_longest
@@ -17,7 +18,7 @@ import httpx
 from gateway_sdk._http.request import RawHeaders, field_lines
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.exchange import Exchange
-from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.transmission import Transmission, TunnelError
 from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk._waiting import OwnCancellation, Shared, in_thread
 from gateway_sdk.errors import ConfigurationError
@@ -32,6 +33,16 @@ DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
 _SUCCESS: Final = range(200, 300)
+_NO_LOGIN, _LOGIN = 0, 2  # the methods of SOCKS5 (RFC 1928, 3)
+_SIZES: Final = {1: 4, 4: 16}
+"""Bytes of an IP address by its type (RFC 1928, 5); a name, of type 3, begins with its length."""
+_FAILURES: Final = {
+    2: "its rules forbid it",
+    3: "network unreachable",
+    4: "host unreachable",
+    5: "connection refused",
+}
+"""By the codes of RFC 1928, 6."""
 
 
 class Route:
@@ -48,7 +59,8 @@ class Route:
         speaks_tls = "https" in (url.scheme, proxy and proxy.url.scheme)
         self._tls = None if speaks_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.proxy = proxy
-        self.forwards = proxy is not None and url.scheme == "http"
+        self._is_socks = proxy is not None and proxy.url.scheme.startswith("socks")
+        self.forwards = proxy is not None and url.scheme == "http" and not self._is_socks
         self.credentials: RawHeaders = []  # for the proxy
         if proxy is not None and proxy.raw_auth is not None:
             basic = b"Basic " + b64encode(b":".join(proxy.raw_auth))
@@ -88,7 +100,7 @@ class Route:
             is_hasty = isinstance(other, httpx.ConnectTimeout) and waited < limit
             if other is not None and not is_hasty:
                 transmission.proxy = proxy  # if it is the one that failed
-                raise type(other)(str(other)) from other.__cause__
+                raise copy(other) from other.__cause__
         trial = asyncio.get_running_loop().create_future()
         if self._is_away:
             self._trial = trial
@@ -133,7 +145,7 @@ class Route:
                 context = cast("ssl.SSLContext", proxy.ssl_context)  # loaded by `tls`
                 await connection.start_tls(context, _address_of(proxy.url)[0])
             if proxy is not None and not self.forwards:
-                await self._open_tunnel(connection)
+                await self._open_tunnel(connection, proxy)
                 transmission.proxy = None
             if self._url.scheme == "https":
                 await connection.start_tls(await self.tls(), host)
@@ -142,20 +154,69 @@ class Route:
             raise
         return connection
 
-    async def _open_tunnel(self, connection: Connection) -> None:
-        authority = host_and_port(*_address_of(self._url)).encode("ascii")
+    async def _open_tunnel(self, connection: Connection, proxy: httpx.Proxy) -> None:
+        host, port = _address_of(self._url)
+        try:
+            if self._is_socks:
+                await _open_by_socks(connection, proxy.raw_auth, host, port)
+            else:
+                await self._open_by_connect(connection, host_and_port(host, port).encode("ascii"))
+        except httpx.ProxyError:
+            raise
+        except (httpx.TransportError, OSError) as error:
+            raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
+
+    async def _open_by_connect(self, connection: Connection, authority: bytes) -> None:
         head = field_lines([(b"Host", authority), *self.credentials])
         exchange = Exchange(connection, Transmission(sent=False), httpx.Timeout(None))
         reply = exchange.reply
         reply.be_lenient()
-        try:
-            await exchange.send(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, head), b"", 0)
-        except (httpx.TransportError, OSError) as error:
-            raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
+        await exchange.send(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, head), b"", 0)
+        if reply.status == 407:  # noqa: PLR2004 - it wants credentials
+            text = "answered 407: it wants a user name and a password"
+            raise TunnelError(text, is_permanent=True)
         if reply.status not in _SUCCESS:
-            raise httpx.ProxyError(f"{reply.status}")
+            raise TunnelError(f"refused a tunnel: it answered {reply.status}")
         if reply.buffered or reply.has_excess:  # in a tunnel the client sends first
             raise httpx.ProxyError("no tunnel: it holds something already")
+
+
+async def _open_by_socks(
+    connection: Connection, login: tuple[bytes, bytes] | None, host: str, port: int
+) -> None:
+    """Ask for a tunnel as RFC 1928 and RFC 1929 say; the proxy looks the name up."""
+    methods, refusal = [_NO_LOGIN], "wants a user name and a password"
+    if login is not None:
+        methods, refusal = [_NO_LOGIN, _LOGIN], "did not accept the user name and the password"
+    connection.write(b"\5" + _counted(bytes(methods)))
+    version, method = await connection.read_exactly(2)
+    if version != 5:  # noqa: PLR2004 - of SOCKS
+        text = "does not speak SOCKS5: is the scheme of its address right?"
+        raise TunnelError(text, is_permanent=True)
+    if method not in methods:
+        raise TunnelError(refusal, is_permanent=True)
+    if login is not None and method == _LOGIN:
+        connection.write(b"\1" + b"".join(map(_counted, login)))
+        if (await connection.read_exactly(2))[1]:
+            raise TunnelError(refusal, is_permanent=True)
+    try:
+        address = ip_address(host).packed
+        place = (b"\1" if len(address) == _SIZES[1] else b"\4") + address
+    except ValueError:
+        place = b"\3" + _counted(host.encode("ascii"))
+    connection.write(b"\5\1\0" + place + port.to_bytes(2, "big"))
+    _, failure, _, kind = await connection.read_exactly(4)
+    if failure:
+        reason = _FAILURES.get(failure, f"SOCKS5 failure {failure}")
+        raise TunnelError(f"made no tunnel: {reason}")
+    size = _SIZES.get(kind) or (await connection.read_exactly(1))[0]
+    await connection.read_exactly(size + 2)  # what follows the address is a port
+
+
+def _counted(text: bytes) -> bytes:
+    if len(text) > 255:  # noqa: PLR2004 - one byte holds the length
+        raise TunnelError("takes no name or password of more than 255 bytes", is_permanent=True)
+    return bytes([len(text)]) + text
 
 
 def _address_of(url: httpx.URL) -> tuple[str, int]:
@@ -280,14 +341,10 @@ def parse_proxy(name: str, address: object) -> httpx.Proxy:
         host = url.host
     except (httpx.InvalidURL, ValueError):
         raise ConfigurationError("is not a URL", setting=name) from None
-    if url.scheme.startswith("socks5"):
+    if url.scheme not in ("http", "https", "socks5", "socks5h") or not host:
         raise ConfigurationError(
-            "must be http:// or https://; for SOCKS5, pip install 'httpx[socks]', and give "
-            'transport=httpx.AsyncHTTPTransport(proxy="socks5://...")',
-            setting=name,
+            "must be http://, https:// or socks5:// and name a host", setting=name
         )
-    if url.scheme not in ("http", "https") or not host:
-        raise ConfigurationError("must be http:// or https:// and name a host", setting=name)
     parse_url(name, f"http://{url.netloc.decode('ascii')}")
     if url.path.strip("/") or "?" in text or "#" in text:
         raise ConfigurationError(

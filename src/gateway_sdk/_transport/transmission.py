@@ -31,6 +31,14 @@ class UnreadableReplyError(httpx.RemoteProtocolError):
     """A reply of our engine that cannot be read; unlike httpx's texts, it shows nothing of it."""
 
 
+class TunnelError(httpx.ProxyError):
+    """A refusal of a proxy; its text is ours, and ends a sentence that begins with the proxy."""
+
+    def __init__(self, text: str, *, is_permanent: bool = False) -> None:
+        super().__init__(text)
+        self.is_permanent = is_permanent
+
+
 class Transmission:
     """What becomes of one attempt to send a request."""
 
