@@ -78,6 +78,8 @@ async def reading(paste: PasteFromTerminal) -> asyncio.Task[str]:
     [
         (f"{ADDRESS}\r", ADDRESS),
         (f"{LONG}\n", LONG),
+        ("abd\x7fc\r", "abc"),
+        ("\x7f\x7fabc\r", "abc"),
         ("abc\x04", "abc"),
         ("ä€\r", "ä€"),
         ("\x04", None),

@@ -132,19 +132,27 @@ def test_from_a_plan_to_a_file(planned: Call, served: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("status", "jobs", "p"), "there is no job jobs: module 'jobs' has no attribute 'job'"),
+        (("status", "jobs", "p"), "cannot import jobs: module 'jobs' has no attribute 'job'"),
         (("status", "jobs:other", "p"), "jobs:other is no fleet.Job"),
-        (("status", "nothing:rates", "p"), "there is no job nothing:rates: No module named"),
-        (("status", "a b:rates", "p"), "there is no job a b:rates: invalid format"),
+        (("status", "nothing:rates", "p"), "cannot import nothing:rates: No module named"),
+        (("status", "a b:rates", "p"), "cannot import a b:rates: invalid format"),
         (("--tenant", "x", "fleet", "status", "jobs:rates", "p"), "does not take --tenant"),
         (("collect", "jobs:rates", "p", "p.txt"), "must end with one of .csv"),
         (("status", "broken:rates", "p"), "No module named 'nonsense'"),
+        (("status", "wrong:rates", "p"), "gateway: operation must be one of"),
+        (("worker", "late:rates"), "gateway: timeout must be more than 0 seconds"),
+        (("worker", "unset:rates"), "or give --base-url"),
     ],
 )
 def test_what_is_wrong_is_named(
     call_gateway: Call, arguments: tuple[str, ...], message: str
 ) -> None:
+    call_gateway("fleet", "init", "jobs:rates")
     Path("broken.py").write_text("import nonsense\n")
+    Path("wrong.py").write_text(MODULE.replace("exchange_rate", "exchanged_rate"))
+    late = 'session={"base_url": "https://a.test", "access_token": "t", "timeout": -1}'
+    Path("late.py").write_text(MODULE.replace("lease=1.0", late))
+    Path("unset.py").write_text(MODULE)
     first = () if arguments[0].startswith("-") else ("fleet",)
 
     ended = call_gateway(*first, *arguments)

@@ -755,6 +755,17 @@ async def test_a_worker_in_a_scope_of_anyio_leaves_nothing(
     assert (status.workers, status.working, status.missing) == (0, 0, 1)
 
 
+@pytest.mark.usefixtures("job")
+async def test_a_statement_that_a_scope_of_anyio_cancels_keeps_its_connection(dsn: str) -> None:
+    """The scope cancels in every turn; psycopg would close the connection, or never end it."""
+    async with Database(dsn) as database:
+        before = await database.run("select pg_backend_pid()")
+        with anyio.move_on_after(0.05):
+            await database.run("select pg_sleep(10)")
+
+        assert await database.run("select pg_backend_pid()") == before
+
+
 async def test_who_was_overtaken_stores_all_ends_that_it_knows(job: Job, dsn: str) -> None:
     await job.plan("p", map(customer, range(2)))
     async with Database(dsn) as database:

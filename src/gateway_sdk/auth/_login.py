@@ -139,8 +139,8 @@ async def _read_pasted(
             return flow.finish_url(attempt, await paste(), now=time.time())
         except StateMismatchError as error:
             show(f"Not this one: {error}. Paste the whole address, up to its end.")
-        except EOFError:
-            raise LoginError("nothing was pasted") from None
+        except (EOFError, ConfigurationError) as error:  # the browser is open: it is held
+            raise LoginError(str(error) or "nothing was pasted") from None
 
 
 def _opens(url: str, browser: str | Callable[[str], bool] | None) -> bool:
@@ -158,6 +158,7 @@ _LONGEST: Final = 128 * 1024
 """Bytes: twice the longest response that is read, so that one cut here is refused there."""
 
 _ENTER: Final = frozenset(b"\r\n")
+_BACKSPACE: Final = frozenset(b"\b\x7f")
 _END: Final = 0x04  # Ctrl-D: it ends a line, and the input on an empty line
 _SPECIAL: Final = frozenset("\0\xe0")
 """What the console of Windows gives before a key without a character, such as an arrow."""
@@ -192,7 +193,9 @@ class PasteFromTerminal:
             while (byte := await self._next(descriptor)) not in {*_ENTER, _END} or not line:
                 if byte == _END:
                     raise EOFError
-                if byte not in _ENTER and len(line) < _LONGEST:
+                if byte in _BACKSPACE:
+                    del line[-1:]
+                elif byte not in _ENTER and len(line) < _LONGEST:
                     line.append(byte)
         return line.decode("utf-8", "replace")
 

@@ -28,6 +28,12 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 _OF_EACH_LOGIN: Final = ("client_id", "redirect_uri", "response_type", "scope", "state")
 
+# What the redirect URI has of them could not be told from what the server sends.
+_OF_A_RESPONSE: Final = {
+    *("access_token", "expires_in", "iss", "scope", "state", "token_type"),
+    *("error", "error_description", "error_uri"),
+}
+
 # RFC 6749, appendix A.1: VSCHAR.
 _CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
 
@@ -153,7 +159,9 @@ class ImplicitFlow:
         from authlib.common.urls import add_params_to_uri  # noqa: PLC0415
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # noqa: PLC0415
 
-        parse_without_fragment("redirect_uri", redirect_uri)
+        given = parse_without_fragment("redirect_uri", redirect_uri)
+        if _OF_A_RESPONSE & set(given.params):
+            raise ConfigurationError("has a parameter of the response", setting="redirect_uri")
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, requires 128
         url = prepare_grant_uri(
             add_params_to_uri(self.authorization_url, self._extra),

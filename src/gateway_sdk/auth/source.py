@@ -122,8 +122,11 @@ class FunctionTokenSource:
         if (cached := self._cached) is None:
             return  # it was rejected: the next caller asks
         # At its end, each caller asks in its own time.
-        async with asyncio.timeout(cached.left()), self._turn():
-            await self._ask()
+        try:
+            async with asyncio.timeout(cached.left()), self._turn():
+                await self._ask()
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - its text may be secret
+            raise_if_cancelled(error)  # who asks after the end gets the error
 
     def _turn(self) -> asyncio.Lock:
         if self._loop is not (loop := asyncio.get_running_loop()):

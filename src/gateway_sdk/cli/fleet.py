@@ -17,6 +17,7 @@ from gateway_sdk.cli.arguments import argument, name_of, option, reading, switch
 from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.cli.rates import OutFile
+from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.fleet import Job, Status as PlanStatus
 
 app = typer.Typer(rich_markup_mode=None)
@@ -33,8 +34,11 @@ def parse_job(text: str) -> Job:
         sys.path.insert(0, "")  # the folder in which the command is given
     try:
         job = resolve_name(text if ":" in text else f"{text}:job")
+    except ConfigurationError as error:  # of the job, not of an option or the environment
+        raise CommandError(printable(str(error))) from error
     except (AttributeError, ImportError, ValueError) as error:
-        raise CommandError(f"there is no job {printable(text)}: {error}\n{ADVICE}") from error
+        why = printable(f"{text}: {error}")
+        raise CommandError(f"cannot import {why} (--debug shows where)\n{ADVICE}") from error
     if not isinstance(job, Job):
         raise CommandError(f"{printable(text)} is no fleet.Job\n{ADVICE}")
     return job
@@ -87,7 +91,12 @@ def worker(
     if not check:
         # Shows what the fleet warns of, such as a database that is away.
         logging.basicConfig(format="%(asctime)s %(message)s")
-        run(_work(job))
+        try:
+            run(_work(job))
+        except ConfigurationError as error:
+            if (error.setting or "").startswith("GATEWAY_"):
+                raise
+            raise CommandError(printable(str(error))) from error  # of the job's `session`
     elif not run(job.is_alive(host := socket.gethostname())):
         raise CommandError(f"no worker of {job.name} is alive on {host}", Status.FAILED)
 

@@ -12,6 +12,7 @@ from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.fleet._database import Database
 from gateway_sdk.outcome import Advice
 
+_ROWS: Final = 100  # of one statement
 _DEATHS: Final = 2
 """A chunk or an item whose worker died so often is suspected."""
 
@@ -164,6 +165,11 @@ class Chunk:
 
     async def store(self, entries: Mapping[int, Entry]) -> None:
         """Store what became of items; if the chunk is lost, only how its begun calls ended."""
+        numbers = list(entries)
+        for start in range(0, len(numbers), _ROWS):  # a heartbeat can come between
+            await self._store({n: entries[n] for n in numbers[start : start + _ROWS]})
+
+    async def _store(self, entries: Mapping[int, Entry]) -> None:
         rows = {n: one for n, one in entries.items() if one.state is not State.INTERRUPTED}
         found = await self._database.run(
             _WRITE,

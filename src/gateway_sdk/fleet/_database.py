@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
 
-from gateway_sdk._waiting import OwnCancellation
+from gateway_sdk._waiting import OwnCancellation, to_the_end
 from gateway_sdk.errors import ConfigurationError, JournalError
 from gateway_sdk.rate_limit import Limiter, RateLimit
 
@@ -140,6 +140,18 @@ async def _has_tables(connection: Connection) -> bool:
     return True
 
 
+async def _cancelled_once(statement: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+    # A scope of anyio cancels in every turn: psycopg would give its connection up.
+    running = asyncio.ensure_future(statement)
+    try:
+        await asyncio.wait([running])
+    except asyncio.CancelledError:
+        running.cancel()
+        await to_the_end(asyncio.gather(running, return_exceptions=True))
+        raise
+    return running.result()
+
+
 class Database:
     """The connection of a worker, whose end tells the server at once that the process has died."""
 
@@ -173,7 +185,8 @@ class Database:
             try:
                 connection = await self._connected()
                 pid = connection.info.backend_pid
-                rows = await fetch(connection, sql, {**(args or {}), "pid": pid})
+                statement = fetch(connection, sql, {**(args or {}), "pid": pid})
+                rows = await _cancelled_once(statement)
                 self._note(is_away=False)
             except _LOST_RACE:
                 pass
