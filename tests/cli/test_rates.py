@@ -437,7 +437,7 @@ async def test_what_a_run_waits_for_is_told_once(
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 
     assert capsys.readouterr().err.startswith("Since 03:04:05 UTC: no connection\n")
-    assert shown == [(1, 1, "1 failed")]
+    assert shown == [(0, 1), (1, 1, "1 failed")]
 
 
 async def test_a_list_of_countries_that_is_late_is_no_deadline_of_the_run() -> None:

@@ -65,6 +65,9 @@ def upload_bar(doing: str) -> AbstractContextManager[Show]:
 @contextmanager
 def progress(doing: str, *columns: bars.ProgressColumn) -> Generator[Show]:
     """Draw a bar on standard error, in a terminal only, and yield a function that updates it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda *_: None  # rich before 14.3 ends a disabled bar with an empty line
+        return
     with bars.Progress(
         bars.TextColumn(doing),
         bars.BarColumn(bar_width=None),
@@ -72,7 +75,6 @@ def progress(doing: str, *columns: bars.ProgressColumn) -> Generator[Show]:
         bars.TimeRemainingColumn(),
         console=make_console(stderr=True),
         transient=True,
-        disable=sys.stderr is None or not sys.stderr.isatty(),
     ) as bar:
         task = bar.add_task("", total=None, visible=False)
 

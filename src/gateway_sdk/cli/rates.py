@@ -264,6 +264,7 @@ class Run:
         series = gateway.currency.exchange_rate_series_bulk(queries, on_progress=tell, **options)
         try:
             with counting_bar("Fetching") as draw:
+                draw(0, self.total)
                 async with aclosing(series) as results:
                     async for result in results:
                         self.add(result)
