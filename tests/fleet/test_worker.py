@@ -756,12 +756,17 @@ async def test_a_worker_in_a_scope_of_anyio_leaves_nothing(
 
 
 @pytest.mark.usefixtures("job")
-async def test_a_statement_that_a_scope_of_anyio_cancels_keeps_its_connection(dsn: str) -> None:
-    """The scope cancels in every turn; psycopg would close the connection, or never end it."""
+async def test_a_statement_that_is_cancelled_keeps_its_connection(dsn: str) -> None:
+    """A scope of anyio cancels in every turn; psycopg would close it, or never end."""
     async with Database(dsn) as database:
         before = await database.run("select pg_backend_pid()")
         with anyio.move_on_after(0.05):
             await database.run("select pg_sleep(10)")
+        cancelled_once = asyncio.create_task(database.run("select pg_sleep(10)"))
+        await asyncio.wait([cancelled_once], timeout=0.05)
+        cancelled_once.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled_once
 
         assert await database.run("select pg_backend_pid()") == before
 
