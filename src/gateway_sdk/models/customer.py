@@ -1,7 +1,7 @@
 """The models of the customer area: a person with addresses, telephone numbers and documents."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -239,6 +239,7 @@ class CreateRequest(_PersonalModel):
     """A request to create a customer."""
 
     # Interface: Customer creation request (CreateRequest)
+    _warnings: ClassVar[Any] = "error"  # free JSON values can be changed after their check
     customer_type: str | None = None
     customer_name: str | None = None
     external_customer_id: str | None = None
