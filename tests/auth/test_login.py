@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, Token, login
+from gateway_sdk.auth import LoopbackReceiver, PasteFromTerminal, Token, login
 from gateway_sdk.auth._login import _first_token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import (
@@ -284,6 +284,13 @@ async def test_a_pasted_response_without_a_token_ends_the_login(
         await case.task
     assert str(caught.value) == ("nothing was pasted" if ends_input else REFUSED)
     await case.must_be_over()
+
+
+async def test_a_login_without_an_input_fails_as_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is held like others: the browser is open, and each call would open one more."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(LoginError, match="pasting needs a terminal"):
+        await Case(ELSEWHERE, paste=PasteFromTerminal()).task
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,8 @@ async def test_a_failure_ahead_of_the_end_costs_no_call(
         clock.now = NOW + moment
         assert await names(source, 3) == {"token-1"}
         assert vault.asked == asked
+    renewal: Any = source._renewal
+    assert renewal._task.exception() is None  # it would keep the frames, and be logged at the end
     clock.now = NOW + LIFE
     with pytest.raises(failure):
         await source.token()

@@ -202,6 +202,28 @@ async def test_no_timer_is_left_when_all_calls_are_cut() -> None:
 
 
 @in_virtual_time
+async def test_a_closer_that_is_cancelled_during_the_cut_leaves_the_others_waiting() -> None:
+    """The calls that were cut have their second to end: closing waits for them."""
+
+    async def tidy_up() -> None:
+        with CallScope(calls, None):
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                await asyncio.sleep(0.5)
+
+    calls = CallsInFlight()
+    tidying = asyncio.create_task(tidy_up())
+    await asyncio.sleep(1)
+    asyncio.get_running_loop().call_at(2.2, calls.cut)  # of the last closer, when it is cancelled
+    await calls.end(1.0)
+
+    assert now() == 2.5
+    with pytest.raises(SessionStateError):
+        await tidying
+
+
+@in_virtual_time
 async def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> None:
     async def tidy_up(calls: CallsInFlight) -> None:
         with CallScope(calls, 10.0) as scope:

@@ -6,6 +6,7 @@ import socket
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import anyio
@@ -13,7 +14,7 @@ import httpx
 import psycopg
 import pytest
 
-from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
+from gateway_sdk import Advice, LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
 from gateway_sdk.bulk import Entry, State
 from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
@@ -780,10 +781,26 @@ async def test_who_was_overtaken_stores_all_ends_that_it_knows(job: Job, dsn: st
         begun = [Entry(key=b"", state=State.BEGUN, once=True, item=str(n)) for n in range(2)]
         await ledger.write(begun[:1])
         await overtake(dsn)
-        with pytest.raises(OvertakenError):
+        with pytest.raises(OvertakenError) as caught:
             await ledger.write([begun[1], replace(begun[0], state=State.DONE, value="1")])
-
+    assert caught.value.advice is Advice.REPEAT  # else items of other chunks would fail
     assert await states(dsn) == {0: "done"}
+
+
+async def test_a_big_batch_is_written_in_parts(
+    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heartbeat comes between, on the same connection."""
+    monkeypatch.setattr("gateway_sdk.fleet._chunk._ROWS", 2)
+    await job.plan("p", map(customer, range(5)))
+    async with Database(dsn) as database:
+        chunk = await Chunk.claim(database, "either", ("p", 0), lease=60)
+        assert chunk is not None
+        with patch.object(database, "run", wraps=database.run) as run:
+            await chunk.store({n: Entry(key=b"", state=State.DONE, value="1") for n in range(5)})
+
+    assert run.call_count == 3
+    assert await states(dsn) == dict.fromkeys(range(5), "done")
 
 
 async def test_a_worker_behind_a_pooler_counts_as_alive_for_its_lease(

@@ -1,8 +1,6 @@
 """Making the observer, and what goes wrong in a provider of the user's."""
 
 import asyncio
-import subprocess
-import sys
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -35,43 +33,6 @@ from tests.support.scripted import scripted
 def test_what_is_no_provider(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         OpenTelemetry(**options)
-
-
-def said_by(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return done.stdout
-
-
-LATER = """
-import asyncio
-from opentelemetry.metrics import set_meter_provider
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from gateway_sdk import GatewayError, GatewaySession
-from gateway_sdk.otel import OpenTelemetry
-
-async def main():
-    gateway = GatewaySession("https://gateway.test", access_token="t", observers=[OpenTelemetry()])
-    await gateway.aclose()
-    reader = InMemoryMetricReader()
-    for provider in (MeterProvider([reader]), None):
-        try:
-            await gateway.wallet.cancel_order("c", "o")
-        except GatewayError:
-            pass
-        if provider:
-            set_meter_provider(provider)
-    (resource,) = reader.get_metrics_data().resource_metrics
-    for metric in resource.scope_metrics[0].metrics:
-        print(metric.name, [point.count for point in metric.data.data_points])
-
-asyncio.run(main())
-"""
-
-
-def test_metrics_begin_when_the_global_provider_is_set() -> None:
-    """It may be set after the observer is made: calls from then on are counted."""
-    assert said_by(LATER) == "gateway.client.call.duration [1]\n"
 
 
 class Breaking(SpanProcessor):

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import (
-    NO_VALUES,
     RawHeaders,
-    merge_headers,
+    check_header_name,
+    check_header_value,
     raw_headers,
     replace_fields,
 )
@@ -78,10 +78,8 @@ class Watch:
         """Report the end of the call to each observer that knows of it, even if another raises."""
         if self._told:
             self._told -= 1
-            hook, elapsed = (
-                self._observers[self._told].call_finished,
-                time.monotonic() - self._began,
-            )
+            hook = self._observers[self._told].call_finished
+            elapsed = time.monotonic() - self._began
             try:
                 tell(hook, self._call, outcome, error, elapsed)
             finally:
@@ -99,7 +97,12 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
 
 def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders | None:
     given = observer.attempt_started(call, number)
-    return None if given is None else raw_headers(merge_headers(NO_VALUES, given))
+    if given is None:
+        return None
+    for name, value in given.items():
+        check_header_name(name)
+        check_header_value("a header field", value)
+    return raw_headers(given)
 
 
 def check_observers(name: str, observers: object) -> tuple[Observer, ...]:

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType, coroutine
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
 from weakref import WeakSet
 
 import httpx
@@ -58,6 +58,7 @@ is a file, a mapping, list or model is JSON. A `str` that names an existing file
 document."""
 
 TEXT: Final = "text/plain; charset=utf-8"
+_LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
 
 T = TypeVar("T")
 
@@ -184,7 +185,9 @@ def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]
             step = steps.throw
 
 
-_LONGEST_PATH: Final = 4096
+def _may_be_path(content: object) -> TypeGuard[str]:
+    # Other texts, which are most, need no thread, which may not be free.
+    return isinstance(content, str) and len(content) <= _LONGEST_PATH and "\n" not in content
 
 
 def _names_file(text: str) -> bool:
@@ -203,9 +206,7 @@ async def prepare_document(
 ) -> PreparedRequest:
     # The gateway would store the path as the document. A status may have the name of a file.
     is_document = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-    # No path is so long or has a line break; most texts need no thread, which may not be free.
-    may_be_path = isinstance(content, str) and len(content) <= _LONGEST_PATH and "\n" not in content
-    if may_be_path and is_document and await files.in_thread(_names_file, cast("str", content)):
+    if is_document and _may_be_path(content) and await files.in_thread(_names_file, content):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
             "file, or bytes, as from .encode(), to send the text itself"
