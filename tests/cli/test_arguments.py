@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 import typer
-from babel.numbers import list_currencies
 from hypothesis import given, strategies as st
 
 from gateway_sdk.cli.arguments import check_place, content_of, read_json, writing
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.rates import (
-    CURRENCIES,
     choose_range,
     day_of,
     parse_concurrency,
@@ -108,12 +106,6 @@ def test_range_is_filled_in() -> None:
     first, last = choose_range(None, None, days=30)
     assert (last - first).days == 30
     assert today <= last <= today + timedelta(days=1)
-
-
-def test_completed_codes_are_currencies() -> None:
-    codes = CURRENCIES.split()
-
-    assert codes == sorted(set(codes) & list_currencies())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_example_works(
     ended = call_gateway(*arguments)
 
     assert ended.status == 0, ended.err
-    for file in re.findall(r"--(?:png|parquet) (\S+)", line):
+    for file in re.findall(r"--png (\S+)", line):
         assert Path(file).stat().st_size
 
 

@@ -163,7 +163,6 @@ main()
 @pytest.mark.parametrize(
     ("module", "advice", "arguments"),
     [
-        ("pyarrow", "pip install 'gateway-sdk[parquet]'", "rates EUR USD --parquet x"),
         ("pyarrow", "pip install 'gateway-sdk[parquet]'", "bulk export x.db x.parquet"),
         ("matplotlib", "pip install 'gateway-sdk[plot]'", "demo"),
         ("matplotlib", "pip install 'gateway-sdk[plot]'", "rates A B --png x.png"),

@@ -25,8 +25,8 @@ from gateway_sdk.cli.arguments import (
     writing,
 )
 from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
-from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
-from gateway_sdk.cli.series import draw_chart, draw_curves, read_series, shortest, to_parquet
+from gateway_sdk.cli.process import CommandError, Status, printable, say
+from gateway_sdk.cli.series import draw_chart, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
@@ -38,17 +38,6 @@ app.add_typer(many, name="bulk")
 
 FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
 ALL: Final = "all"  # in small letters: ALL is the code of the Albanian lek
-CURRENCIES: Final = """
-AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
-CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ
-GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP
-LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR
-PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP
-SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR
-ZMW
-"""
-"""ISO 4217, as shells complete them; a gateway may have others."""
-
 _CODE: Final = re.compile(r"[a-z]{3}")
 _AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
 _DAYS: Final = {"d": 1, "w": 7}
@@ -61,17 +50,6 @@ def split_codes(words: Iterable[str]) -> list[str]:
         raise typer.BadParameter("no currency is named: write them as USD,GBP")
     # Capitals as in ISO 4217. Anything else is left as it is: the interface gives no format.
     return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
-
-
-def complete_codes(incomplete: str) -> list[str]:
-    """Complete the code behind the last comma, in small letters if it was begun so."""
-    before, comma, code = incomplete.rpartition(",")
-    known = CURRENCIES.lower() if code.islower() else CURRENCIES
-    return [before + comma + it for it in known.split() if it.startswith(code)]
-
-
-def codes_option(text: str) -> Any:
-    return option("CODES", text, autocompletion=complete_codes)
 
 
 def parse_symbols(text: str) -> list[str] | None:
@@ -137,11 +115,6 @@ def check_png(place: str) -> Path:
     return check_place(place)
 
 
-def check_parquet(place: str) -> Path:
-    import_module("pyarrow")
-    return check_place(place)
-
-
 def check_out(place: str) -> Path:
     out = Path(place)
     if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
@@ -149,7 +122,9 @@ def check_out(place: str) -> Path:
         raise CommandError(
             f"{printable(str(out))} must end with one of {known}: this chooses the format"
         )
-    return check_parquet(place) if out.suffix.lower() == ".parquet" else check_place(place)
+    if out.suffix.lower() == ".parquet":
+        import_module("pyarrow")
+    return check_place(place)
 
 
 OutFile: TypeAlias = Annotated[
@@ -159,30 +134,22 @@ OutFile: TypeAlias = Annotated[
 
 @app.command()
 def rates(
-    base: Annotated[str, argument("BASE", "The base currency.", autocompletion=complete_codes)],
-    symbols: Annotated[
-        list[str],
-        argument("SYMBOLS", "The others: USD,GBP or USD GBP.", autocompletion=complete_codes),
-    ],
+    base: Annotated[str, argument("BASE", "The base currency.")],
+    symbols: Annotated[list[str], argument("SYMBOLS", "The others: USD,GBP or USD GBP.")],
     *,
     start: Annotated[date | None, START] = None,
     end: End = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
-    plot: Annotated[bool, switch("--plot", "Draw curves in the terminal.")] = False,
     png: Annotated[
         Path | None, option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_png)
-    ] = None,
-    parquet: Annotated[
-        Path | None,
-        option("FILE", "Write a Parquet file. Needs the extra [parquet].", parser=check_parquet),
     ] = None,
 ) -> None:
     """Fetch the exchange rates of currencies against another, day by day.
 
     The default is the last 30 days. Days without rates, such as Sundays, have no row.
     """
-    form = choose_form(json=as_json, csv=as_csv, plot=plot)
+    form = choose_form(json=as_json, csv=as_csv)
     first, last = choose_range(start, end, days=30)
     [base, *others], codes = split_codes([base]), split_codes(symbols)
     if others:
@@ -190,25 +157,22 @@ def rates(
     reply = ask(lambda it: it.currency.exchange_rate_series(base, codes, first, last))
     series = read_series(reply, base, codes)
     if series is None:
-        if png or parquet or form == "plot":
+        if png:
             problem = "the reply has another shape than days with rates\n--json shows it."
             raise CommandError(problem, Status.UNCHANGED)
         show_records(reply, form)
         return
     if not series.days:
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
-        if form == "plot" or png:
+        if png:
             raise CommandError("there is nothing to draw: choose other days", Status.FAILED)
-    if form == "plot":
-        write_out(draw_curves(series))
-    elif form != "table" or not (png or parquet):
+    if form != "table" or not png:
         show(series.table(), reply, form)
-    for path, make in ((parquet, to_parquet), (png, draw_chart)):
-        if path is not None:
-            drawn = make(series)
-            with writing(path, Status.FAILED):
-                path.write_bytes(drawn)
-            say(f"{printable(str(path))}: {len(series.days)} days")
+    if png:
+        drawn = draw_chart(series)
+        with writing(png, Status.FAILED):
+            png.write_bytes(drawn)
+        say(f"{printable(str(png))}: {len(series.days)} days")
 
 
 REFUSED: Final = "Running it again does not help: are --base and --symbols right?"
@@ -337,9 +301,10 @@ class Run:
 @many.command("rates")
 def bulk_rates(
     *,
-    base: Annotated[str, codes_option("The base currencies: EUR or EUR,USD.")],
+    base: Annotated[str, option("CODES", "The base currencies: EUR or EUR,USD.")],
     symbols: Annotated[
-        str, codes_option('The others, such as USD,GBP; "all": all that the gateway has rates of.')
+        str,
+        option("CODES", 'The others, such as USD,GBP; "all": all that the gateway has rates of.'),
     ],
     start: Annotated[date, START],
     end: End = None,

@@ -229,7 +229,7 @@ def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
     rows: list[list[Any]] = []
     for symbol, found in series.rates.items():
         rates, change = list(found.values()), series.change(symbol)
-        curve = area(resample(found, series.days[0], series.days[-1], CURVE))[0]
+        curve = area(resample(found, series.days[0], series.days[-1], CURVE))
         drawn = Text(curve, ROSE if change > 0 else FELL)
         first, *others = users[symbol]
         used_in = first + (f", {len(others)} more" if others else "")

@@ -1,21 +1,17 @@
-"""Exchange rates as they are shown: tables, curves of text, charts as PNG, Parquet."""
+"""Exchange rates as they are shown: tables, small curves of text, charts as PNG."""
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from importlib import import_module
 from itertools import cycle
 from statistics import fmean
 from typing import Any, Final
 
 from gateway_sdk import bulk
-from gateway_sdk.cli.output import Table, make_console, to_cell
-from gateway_sdk.cli.process import printable
-
-MOST_DIGITS: Final = 36
-"""Before and after the point: a Parquet decimal has at most 76 together. Rates have about seven."""
+from gateway_sdk.cli.output import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +29,9 @@ class Series:
         rates = list(self.rates[symbol].values())
         return 100 * (rates[-1] / rates[0] - 1)
 
-    def columns(self) -> dict[str, list[Any]]:
-        days = self.days
-        rates = {symbol: [found.get(day) for day in days] for symbol, found in self.rates.items()}
-        return {"date": days, **rates}
-
     def table(self) -> Table:
-        columns = self.columns()
-        return Table(list(columns), list(zip(*columns.values(), strict=True)))
+        rows = [(day, *(it.get(day) for it in self.rates.values())) for day in self.days]
+        return Table(["date", *self.rates], rows)
 
 
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
@@ -49,7 +40,7 @@ def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
     rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
     for row in rows or ():
         rate = Decimal(str(row.rate))
-        if rate <= 0 or abs(rate.adjusted()) + len(rate.as_tuple().digits) > MOST_DIGITS:
+        if not 0 < float(rate) < math.inf:
             return None
         rates.setdefault(row.symbol, {})[row.date] = rate
     return None if rows is None else Series(base, rates)
@@ -61,41 +52,21 @@ def shortest(text: str) -> float | Decimal:
     return number if Decimal(repr(number)) == exact else exact
 
 
-def to_parquet(series: Series) -> bytes:
-    """Make a Parquet file of columns: a date is date32, a Decimal is exact, None is null."""
-    # Imported here, because it needs the extra [parquet]; as Any, because it has no annotations.
-    arrow: Any = import_module("pyarrow")
-    parquet: Any = import_module("pyarrow.parquet")
-    columns = {name: arrow.array(cells) for name, cells in series.columns().items()}
-    file = io.BytesIO()
-    parquet.write_table(arrow.table(columns), file)
-    return file.getvalue()
-
-
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
-LINES: Final = 6  # of a curve: 48 steps from its lowest to its highest rate
-SIDE: Final = 12  # columns for the highest and the lowest rate beside it
-FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
 
-
-def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
-    """Draw a filled curve of several lines, the top one first; the least value is a thin line."""
+def area(values: Sequence[float | None]) -> str:
+    """Draw a filled curve; the least value is a thin line, and None is a gap."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
-    steps = lines * len(BLOCKS) - 1
 
-    def height(value: float | None) -> int:
+    def block(value: float | None) -> str:
         if value is None:
-            return 0  # a gap
-        return 1 + (round((value - low) / (high - low) * steps) if high > low else steps // 2)
+            return " "
+        part = (value - low) / (high - low) if high > low else 0.5
+        return BLOCKS[round(part * (len(BLOCKS) - 1))]
 
-    heights = [height(value) for value in values]
-    # Each line shows its part of the height, which may be below or above the line.
-    return [
-        "".join(f" {BLOCKS}"[max(0, min(height - below, len(BLOCKS)))] for height in heights)
-        for below in range((lines - 1) * len(BLOCKS), -1, -len(BLOCKS))
-    ]
+    return "".join(map(block, values))
 
 
 def resample(
@@ -113,33 +84,6 @@ def resample(
         before = means[-1] if place * span // count <= last else None
         means.append(fmean(part) if part else before)
     return means[1:]
-
-
-def draw_curves(series: Series) -> str:
-    """Draw each currency with its own scale, as wide as the terminal."""
-    room = max(FEWEST_COLUMNS, make_console().width) - SIDE
-    blocks = ("\n".join(_curve(series, symbol, room)) for symbol in series.rates)
-    return "\n\n".join(blocks) + "\n"
-
-
-def _curve(series: Series, symbol: str, room: int) -> Iterator[str]:
-    found = series.rates[symbol]
-    name = f"{printable(series.base)} in {printable(symbol)}"
-    if not found:
-        yield f"{name}: no rates"
-        return
-    days, rates = list(found), list(found.values())
-    change = f", {series.change(symbol):+.1f} %" if len(rates) > 1 else ""
-    yield f"{name}: {to_cell(rates[0])} to {to_cell(rates[-1])}{change}"
-    span = (days[-1] - days[0]).days + 1
-    # As wide as each of few days can be, all alike.
-    width = room if span > room else room // span * span
-    labels = [to_cell(max(rates)), *[""] * (LINES - 2), to_cell(min(rates))]
-    drawn = area(resample(found, days[0], days[-1], width), LINES)
-    for label, line in zip(labels, drawn, strict=True):
-        yield f"{label[: SIDE - 2]:>{SIDE - 2}}  {line}".rstrip()
-    ends = f"{days[0]}{days[-1]!s:>{max(width, 2 * SIDE) - SIDE + 2}}"
-    yield " " * SIDE + (ends if len(days) > 1 else str(days[0]))
 
 
 COLOURS: Final = (
