@@ -254,7 +254,7 @@ async def test_a_server_that_wants_a_client_certificate(
 
 async def test_it_may_say_so_before_the_document_is_there(authorities: Authorities) -> None:
     context = ssl.create_default_context(cafile=authorities.trusted.path)
-    transmission = Transmission(sent=False)
+    transmission = Transmission()
 
     async def document() -> AsyncIterator[bytes]:
         await asyncio.wait([one.closed for one in engine._pool.open], timeout=30)
@@ -416,7 +416,7 @@ async def test_what_is_no_reply_is_named(data: bytes, text: str, attempts: int) 
     ],
 )
 async def test_bytes_before_the_request_are_named(data: bytes, text: str, transient: bool) -> None:
-    transmission = Transmission(sent=False)
+    transmission = Transmission()
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(data)

@@ -38,7 +38,7 @@ class Engine(engine.Engine):
         request = httpx.Request(
             method, self._url, headers=headers, content=content, extensions={"timeout": times}
         )
-        sent = request_of(request, transmission or Transmission(sent=False))
+        sent = request_of(request, transmission or Transmission())
         return response_of(await self.exchange(sent))
 
 

@@ -20,7 +20,7 @@ from sentry_sdk.integrations.httpx import HttpxIntegration
 
 from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, ReplyLostError
 from gateway_sdk._transport import custom
-from gateway_sdk._transport.exchange import Exchange
+from gateway_sdk._transport.engine import Exchange
 from tests.interface_table import COUNTRY
 from tests.support.raw_server import OK, Server, raw_server
 

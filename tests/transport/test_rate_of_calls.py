@@ -26,9 +26,8 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
-from gateway_sdk._transport import engine
 from gateway_sdk._transport.dial import Route
-from gateway_sdk._transport.exchange import Exchange
+from gateway_sdk._transport.engine import Engine, Exchange
 from gateway_sdk.rate_limit import RateLimiter
 from tests.support.calls import CALLS, Renewing
 from tests.support.observers import Book
@@ -63,7 +62,7 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
-    monkeypatch.setattr(engine, "is_mocked", lambda: True)
+    monkeypatch.setattr(Engine, "_has_mock", lambda _: True)
     monkeypatch.setattr(httpx, "AsyncHTTPTransport", lambda **_: gateway)
     return {}
 

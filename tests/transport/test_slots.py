@@ -13,7 +13,7 @@ class Gate(Admission):
     """Admission without a rate limit."""
 
     async def pass_in(self, seconds: float | None = None) -> None:
-        await self.enter(seconds, Transmission(sent=False))
+        await self.enter(seconds, Transmission())
 
 
 async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:

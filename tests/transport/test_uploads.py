@@ -63,7 +63,7 @@ async def test_a_connection_with_unsent_bytes_is_not_used_again(status: int) -> 
 async def test_an_upload_that_is_given_up_is_cut(how: str, piece: int) -> None:
     """What waits to be sent is thrown away: a server receives far less than all of it."""
     content, server = bytes(LARGE), Greedy(b"" if how == "cancelled" else EARLY["413"][:-2])
-    transmission = Transmission(sent=False)
+    transmission = Transmission()
 
     async def stream() -> AsyncIterator[bytes]:
         for start in range(0, LARGE, piece):
@@ -111,7 +111,7 @@ async def test_an_early_success_is_followed_by_the_rest_of_the_content(
 
     async with engine_at(handle) as engine:
         for _ in range(2):
-            transmission = Transmission(sent=False)
+            transmission = Transmission()
             response = await engine.send("PUT", transmission, content=bytes(LARGE))
             assert response.status_code == transmission.status == 202
             assert await body_of(response) == b"{}"
@@ -172,7 +172,7 @@ async def test_content_of_another_length_is_an_error(given: int, declared: int) 
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\rb", "a\0b"])
 async def test_a_header_cannot_end_the_head(value: str) -> None:
-    transmission, server = Transmission(sent=False), Greedy()
+    transmission, server = Transmission(), Greedy()
     async with engine_at(server.handle) as engine:
         with pytest.raises(httpx.LocalProtocolError):
             await engine.send("PUT", transmission, headers=[(b"X", value.encode())])
@@ -187,7 +187,7 @@ async def test_a_header_cannot_end_the_head(value: str) -> None:
 @pytest.mark.parametrize("turn", [0, 1, 2])
 async def test_what_is_cancelled_before_its_first_piece_is_not_sent(turn: int) -> None:
     """The piece is there, and the caller has not had its turn yet to notice that it is over."""
-    transmission, server = Transmission(sent=False), Greedy()
+    transmission, server = Transmission(), Greedy()
 
     async def stream() -> AsyncIterator[bytes]:
         await turns(turn)
@@ -237,7 +237,7 @@ async def test_content_that_cancels_its_caller_at_first_is_not_sent_on_a_warm_co
 @pytest.mark.parametrize("after", [0, 1])
 async def test_a_content_that_is_cancelled_itself_cancels_the_call(after: int, turn: int) -> None:
     """Whatever it waited for was cancelled: that comes up as it is, as from any coroutine."""
-    transmission, server = Transmission(sent=False), Greedy()
+    transmission, server = Transmission(), Greedy()
 
     async def stream() -> AsyncIterator[bytes]:
         for _ in range(after):
@@ -254,7 +254,7 @@ async def test_a_content_that_is_cancelled_itself_cancels_the_call(after: int, t
 
 
 async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing() -> None:
-    transmission, hung_up = Transmission(sent=False), asyncio.Event()
+    transmission, hung_up = Transmission(), asyncio.Event()
 
     async def late() -> AsyncIterator[bytes]:
         await hung_up.wait()
@@ -278,7 +278,7 @@ async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing() 
 
 async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_nothing() -> None:
     """Writing looks itself whether there is a connection: reading may tell a turn later."""
-    transmission, server = Transmission(sent=False), Greedy()
+    transmission, server = Transmission(), Greedy()
 
     async def stream() -> AsyncIterator[bytes]:
         (connection,) = engine._pool.open

@@ -303,13 +303,10 @@ class Call:
         await self._shared.sleep(seconds)
 
     def _request_with(self, token: AccessToken) -> Request:
-        request = Request(
-            self._request,
-            self._request.base,
-            [(b"Authorization", authorization(token)), *self._request.fields],
-            self._options.timeout,
-            Transmission(sent=not self._shared.tells_what_was_sent, check=self._scope.check),
-        )
+        how = Transmission()
+        how.sent, how.check = not self._shared.tells_what_was_sent, self._scope.check
+        fields = [(b"Authorization", authorization(token)), *self._request.fields]
+        request = Request(self._request, self._request.base, fields, self._options.timeout, how)
         if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
             request.base = cast("RequestTemplate", request.base).without(more)
             request.fields += more

@@ -7,7 +7,7 @@ transport. Tracers wrap the same method in production, and must not change how a
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterable
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, Protocol
@@ -25,8 +25,6 @@ _LIBRARIES: Final = ("httpx", "httpx2")
 _MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
 _ORIGINALS: Final = frozenset({"httpcore", "httpx"})
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-
-_last: tuple[tuple[Any, Any], bool] = (None, None), False  # what was judged, and the verdict
 
 
 class AnyTransport(Protocol):
@@ -191,19 +189,9 @@ def with_content(response: Any, content: bytes, library: Any) -> Any:
     return library.Response(response.status_code, headers=headers, content=content)
 
 
-def is_mocked() -> bool:
-    """Tell whether a known mock has replaced httpx's network."""
-    global _last  # noqa: PLW0603 - it is asked for each attempt, and seldom changes
-    core = sys.modules.get("httpcore")
-    pool = core and core.AsyncConnectionPool.handle_async_request
-    # wrapt's objects are equal to what they wrap, and have the same verdict.
-    methods = httpx.AsyncHTTPTransport.handle_async_request, pool
-    if methods != _last[0]:
-        _last = methods, _judge({_package_of(method) for method in methods if method})
-    return _last[1]
-
-
-def _judge(packages: set[str]) -> bool:
+def has_mock(methods: Iterable[Any]) -> bool:
+    """Tell whether one of the methods of httpx's network is that of a known mock."""
+    packages = {_package_of(method) for method in methods if method}
     if packages & _MOCKS:
         return True
     for package in packages - _ORIGINALS:

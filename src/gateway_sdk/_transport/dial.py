@@ -5,7 +5,7 @@ import math
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -17,7 +17,7 @@ import httpx
 
 from gateway_sdk._http.request import RawHeaders, field_lines
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.exchange import Exchange
+from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, TunnelError
 from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk._waiting import OwnCancellation, Shared, in_thread
@@ -54,6 +54,7 @@ class Route:
         load_tls: Callable[[], ssl.SSLContext],
         proxy: httpx.Proxy | None,
         note: Callable[[Connection], None],
+        ask: Callable[[Connection, bytes], Awaitable[ReplyReader]],  # a proxy for a tunnel
     ) -> None:
         self._load_tls = load_tls
         speaks_tls = "https" in (url.scheme, proxy and proxy.url.scheme)
@@ -66,7 +67,7 @@ class Route:
             basic = b"Basic " + b64encode(b":".join(proxy.raw_auth))
             self.credentials = [(b"Proxy-Authorization", basic)]
         self._url = url
-        self._note = note
+        self._note, self._ask = note, ask
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
         start = partial(in_thread, "gateway_sdk authorities", self._load_tls, daemon=False)
         self._loaded = Shared[ssl.SSLContext](start)
@@ -168,10 +169,7 @@ class Route:
 
     async def _open_by_connect(self, connection: Connection, authority: bytes) -> None:
         head = field_lines([(b"Host", authority), *self.credentials])
-        exchange = Exchange(connection, Transmission(sent=False), httpx.Timeout(None))
-        reply = exchange.reply
-        reply.be_lenient()
-        await exchange.send(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, head), b"", 0)
+        reply = await self._ask(connection, b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, head))
         if reply.status == 407:  # noqa: PLR2004 - it wants credentials
             text = "answered 407: it wants a user name and a password"
             raise TunnelError(text, is_permanent=True)

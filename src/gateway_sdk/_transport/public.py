@@ -226,7 +226,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         own: Transmission | None = request.extensions.get(EXTENSION)
         # Once: if something in the client sends the request again, the outcome is unknown.
         if own is None or not own.is_awaited:
-            own = Transmission(sent=False)
+            own = Transmission()
         own.is_awaited = own.sent = False
         try:
             sent, origin = request_of(request, own), origin_of(request.url)

@@ -42,6 +42,11 @@ class TunnelError(httpx.ProxyError):
 class Transmission:
     """What becomes of one attempt to send a request."""
 
+    # Whether a byte may have been sent. The engine sets it before the first byte; with another
+    # transport, it is true from the start.
+    sent = False
+    # Raises if the deadline of the call has passed; called right before the first byte leaves.
+    check: Callable[[], None] = staticmethod(lambda: None)
     forwarded = False  # whether a proxy reads the request, so that the reply may be its own
     proxy: str | None = None  # "the proxy HOST:PORT", while the engine talks to the proxy only
     status: int | None = None  # once the head of the reply has arrived
@@ -55,13 +60,6 @@ class Transmission:
     # catches it there may send the request in another way, so another error proves nothing.
     failed_unsent: BaseException | None = None
     limiter_error: Exception | None = None  # raised by the limiter of the user
-
-    def __init__(self, *, sent: bool, check: Callable[[], None] = lambda: None) -> None:
-        # Whether a byte may have been sent. The engine sets it before the first byte; with another
-        # transport, it is true from the start.
-        self.sent = sent
-        # Raises if the deadline of the call has passed; called right before the first byte leaves.
-        self.check = check
 
     def is_unsent(self, error: BaseException) -> bool:
         """Tell whether nothing was sent in the attempt that ended with this error."""
