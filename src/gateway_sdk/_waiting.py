@@ -40,10 +40,11 @@ class OwnCancellation:
 
     __slots__ = ("_base", "_is_asked_for", "_task")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        task: Any = asyncio.current_task(loop)
-        self._task: asyncio.Task[object] = task
-        self._base: int = self._task.cancelling()
+    def __init__(self, task: asyncio.Task[Any] | None = None, base: int | None = None) -> None:
+        current: Any = task or asyncio.current_task()
+        self._task: asyncio.Task[object] = current
+        # How often others had cancelled it before.
+        self._base: int = self._task.cancelling() if base is None else base
         self._is_asked_for = False
 
     @property
@@ -57,14 +58,13 @@ class OwnCancellation:
             await asyncio.sleep(0)
 
     def cancel(self) -> bool:
-        """Cancel the task, unless it is cancelled already; tell whether it is by this call."""
+        """Cancel the task, unless it is cancelled already; tell whether it is by this object."""
         # What somebody else has cancelled is left alone: anyio knows its own cancellation by a
         # message, which a second one would replace.
-        if self._is_asked_for or self.is_of_others:
-            return False
-        self._is_asked_for = True
-        self._task.cancel()
-        return True
+        if not (self._is_asked_for or self.is_of_others):
+            self._is_asked_for = True
+            self._task.cancel()
+        return self._is_asked_for
 
     def take_back(self, kind: type[BaseException] | None) -> bool:
         """End the cancellation; tell whether this error was raised by it alone."""

@@ -156,16 +156,22 @@ class Call:
                     )
                 else:
                     self._request = prepare(template, target, body, content_type, on_progress)
-                    value = await self._send()
+                    value = await self._send(template)
         except BaseException as error:
-            if isinstance(error, GatewayError):
-                error.of_call(self._operation.name, self._repeatability(), self.attempts)
-            if watch is not None:
-                watch.finished(outcome_of(self.attempts, self._repeatability()), error)
+            self._end(error)
             raise
         if watch is not None:
-            watch.finished(outcome_of(self.attempts, self._repeatability()), None)
+            self._end(None)
         return value
+
+    def _end(self, error: BaseException | None) -> None:
+        repeatability = self._repeatability()
+        if isinstance(error, GatewayError):
+            error.of_call(self._operation.name, repeatability, self.attempts)
+        if isinstance(error, UnauthorizedError):
+            error.token_is_static = is_static(self._options.access_token)
+        if self._watch is not None:
+            self._watch.finished(outcome_of(self.attempts, repeatability), error)
 
     def _template(self) -> RequestTemplate:
         if self._into is not None:
@@ -182,26 +188,27 @@ class Call:
 
         self._request = await prepare_document(template, target, content, **given)
         if isinstance(self._request.content, bytes):
-            return await self._send()
+            return await self._send(template)
         document = self._document = cast("Body", self._request.content)
         if self._watch is not None:  # the caller's code reads it: not in what observers set
             document.context = self._watch.context
         try:
             await document.begin()
-            return await self._send()
+            return await self._send(template)
         finally:
             await document.end()
 
-    async def _send(self) -> Any:
+    async def _send(self, template: RequestTemplate) -> Any:
+        attempt = self._attempt if template.has_token else self._with_token
         try:
-            return await self._with_token()
+            return await attempt()
         except GatewayError as error:
             if not self._may_repeat(error):
                 raise
             failures = [error]
         return await try_again(
             failures,
-            self._with_token,
+            attempt,
             made=self._failed,
             policy=self._options.retry,
             again=self._may_repeat,
@@ -232,7 +239,7 @@ class Call:
         token: AccessToken = ready_token(source) or await fetch_token(source)
         while True:
             try:
-                return await self._attempt(token)
+                value = await self._attempt(token)
             except UnauthorizedError as error:
                 if self._renewed:
                     invalidate(source, token)
@@ -243,9 +250,11 @@ class Call:
                 await self._withdraw_intent()
                 refused, token = token, await self._renewed_token(error, token)
                 if text_of(refused) == text_of(token):
-                    error.token_is_static = is_static(source)
                     raise
                 self._renewed = True
+            else:
+                note_success(source, token)
+                return value
 
     async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
         try:
@@ -253,7 +262,7 @@ class Call:
         except TokenRejectedError:  # other calls saw that new tokens are refused too
             raise token_rejected(error) from None
 
-    async def _attempt(self, token: AccessToken) -> Any:
+    async def _attempt(self, token: AccessToken | None = None) -> Any:
         request = self._request_with(token)
         how, self.reply = request.transmission, None
         if self._repeatability() is Repeatability.ONCE:
@@ -281,7 +290,6 @@ class Call:
         finally:
             if self._watch is not None:
                 self._watch.ended(self.attempts[-1])
-        note_success(self._options.access_token, token)
         return value
 
     async def _record_intent(self) -> None:
@@ -302,15 +310,16 @@ class Call:
         await self._withdraw_intent()
         await self._shared.sleep(seconds)
 
-    def _request_with(self, token: AccessToken) -> Request:
+    def _request_with(self, token: AccessToken | None) -> Request:
+        base, fields = self._request.base, self._request.fields
+        if token is not None:  # else the template has it
+            fields = [(b"Authorization", authorization(token)), *fields]
+        if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
+            base = cast("RequestTemplate", base).without(more)
+            fields = [*fields, *more]
         how = Transmission()
         how.sent, how.check = not self._shared.tells_what_was_sent, self._scope.check
-        fields = [(b"Authorization", authorization(token)), *self._request.fields]
-        request = Request(self._request, self._request.base, fields, self._options.timeout, how)
-        if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
-            request.base = cast("RequestTemplate", request.base).without(more)
-            request.fields += more
-        return request
+        return Request(self._request, base, fields, self._options.timeout, how)
 
     async def _read_body(self, reply: RawReply) -> None:
         reader = BodyReader(reply, self._shared.max_reply_bytes)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, SessionStateError
@@ -52,14 +52,20 @@ class CallsInFlight:
                     await self._end.wait()
 
 
-class CallScope(OwnCancellation):
+class CallScope:
     """Runs one call, and cancels it at its deadline or when it is cut."""
 
-    __slots__ = ("_calls", "_deadline", "_due", "_reason", "_timer", "when")
+    __slots__ = (
+        "_before", "_calls", "_cancellation", "_deadline", "_due", "_reason", "_task", "_timer",
+        "when",
+    )  # fmt: skip
 
     def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
-        OwnCancellation.__init__(self, loop)  # `super` takes longer
+        task: Any = asyncio.current_task(loop)
+        self._task: asyncio.Task[object] = task
+        self._before: int = self._task.cancelling()  # by others
+        self._cancellation: OwnCancellation | None = None  # made when the call has to end
         self._calls = calls
         self._deadline = deadline
         self.when: float | None = None  # the deadline by the loop's clock
@@ -86,7 +92,7 @@ class CallScope(OwnCancellation):
         self._calls.remove(self)
         if self._timer is not None:
             self._timer.cancel()
-        if self._reason is not None and self.take_back(kind):
+        if self._reason and self._cancellation and self._cancellation.take_back(kind):
             raise self._reason from None
 
     def check(self) -> None:
@@ -110,7 +116,8 @@ class CallScope(OwnCancellation):
 
     def _end_with(self, reason: GatewayError) -> None:
         self._reason = self._reason or reason
-        if not (self.cancel() or self._is_asked_for):
+        own = self._cancellation = self._cancellation or OwnCancellation(self._task, self._before)
+        if not own.cancel():
             # Whoever else is cancelling the task may take it back, as a time-out of the user does.
             if self._timer is not None:
                 self._timer.cancel()

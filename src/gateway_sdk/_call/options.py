@@ -12,7 +12,12 @@ from pydantic import SecretStr
 from gateway_sdk._checks import Declared, check_seconds, check_timeout, checked
 from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
-from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
+from gateway_sdk.auth.source import (
+    AccessTokenGiven,
+    TokenSource,
+    as_token_source,
+    static_authorization,
+)
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.operations import Operation
 from gateway_sdk.retry_policy import RetryPolicy
@@ -98,6 +103,7 @@ class Options:
             tenant_id=self.tenant_id,
             token_header=self.token_header,
             headers=self.headers,
+            authorization=static_authorization(self.access_token),
         )
         return template
 

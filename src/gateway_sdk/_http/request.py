@@ -86,10 +86,10 @@ class RequestBase:
 
 
 class RequestTemplate(RequestBase):
-    # Its fields are those of every request: without Content-Type, Authorization and the length of
-    # the body.
+    # Its fields are those of every request: without Content-Type, the length of the body, and
+    # Authorization, if the token may change.
 
-    __slots__ = ("_names", "_parts", "_taken", "operation")
+    __slots__ = ("_names", "_parts", "_taken", "has_token", "operation")
 
     def __init__(
         self,
@@ -99,6 +99,7 @@ class RequestTemplate(RequestBase):
         tenant_id: str | None,
         token_header: SecretStr | None,
         headers: Mapping[str, str],
+        authorization: bytes | None = None,  # of a token that stays the same
     ) -> None:
         # Interface: Authentication 3; Endpoints rule 1
         fields = replace_fields(_COMMON_HEADERS, raw_headers(headers))
@@ -111,6 +112,9 @@ class RequestTemplate(RequestBase):
             fields.append((b"tenantId", tenant_id.encode("latin-1")))
         if operation.token_header is not Header.NEVER and token_header is not None:
             fields.append((b"token", token_header.get_secret_value().encode("latin-1")))
+        self.has_token: bool = authorization is not None
+        if authorization is not None:
+            fields.append((b"Authorization", authorization))
         super().__init__(operation.method, base_url, fields)
         self.operation: Operation[Any] = operation
         self._taken = frozenset(name.lower() for name, _ in fields)

@@ -68,8 +68,13 @@ class StaticTokenSource:
 
     def ready(self) -> Token | None:
         """Return the token, unless it has expired."""
+        return self._cached.token if self._cached.lasts() else None
+
+    @property
+    def authorization(self) -> bytes | None:
+        """The value of the header, if the token has no end."""
         token = self._cached.token
-        return token if token.expires_at is None or self._cached.lasts() else None
+        return authorization(token) if token.expires_at is None else None
 
 
 class FunctionTokenSource:
@@ -246,6 +251,12 @@ def _expired(token: Token) -> LoginRequiredError:
 def is_static(source: TokenSource) -> bool:
     """Tell whether a source can never have another token."""
     return isinstance(source, StaticTokenSource)
+
+
+def static_authorization(source: TokenSource) -> bytes | None:
+    """Return the value of the header Authorization if it is the same for ever; else None."""
+    # Not a subclass of the caller's, which may return other tokens.
+    return source.authorization if type(source) is StaticTokenSource else None
 
 
 def authorization(token: AccessToken) -> bytes:
