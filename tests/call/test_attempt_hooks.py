@@ -1,13 +1,11 @@
-"""What an observer learns and gives when an attempt starts, and where the content is read."""
+"""What an observer learns and gives when an attempt starts."""
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from gateway_sdk import Attempt, CallInfo, GatewaySession, Observer, Outcome, UploadFailedError
+from gateway_sdk import Attempt, CallInfo, GatewaySession, Observer
 from tests.support.calls import CALLS, Renewing
 from tests.support.scripted import scripted, status
 
@@ -160,77 +158,3 @@ async def test_observers_stand_one_within_the_other(monkeypatch: pytest.MonkeyPa
         for hook in HOOKS
         for name in (("outer", "inner") if "started" in hook else ("inner", "outer"))
     ]
-
-
-PLACE: ContextVar[str] = ContextVar("where the code runs", default="nowhere")
-
-
-class Entering(Observer):
-    def call_started(self, call: CallInfo) -> None:
-        self.token = PLACE.set("observer")
-
-    def call_finished(
-        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
-    ) -> None:
-        PLACE.reset(self.token)
-
-
-class Content:
-    def __init__(self, error: Exception | None = None) -> None:
-        self.seen: list[str] = []
-        self.ended = False
-        self.first = asyncio.Event()
-        self.go_on = asyncio.Event()
-        self._error = error
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        token = PLACE.set(PLACE.get() + "'s stream")
-        try:
-            for number in range(3):
-                self.seen.append(PLACE.get())
-                await asyncio.sleep(0)
-                self.seen.append(PLACE.get())
-                yield b"%d" % number
-                if self._error:
-                    raise self._error
-                self.first.set()
-                await self.go_on.wait()
-        finally:
-            await asyncio.sleep(0)
-            PLACE.reset(token)  # fails in any context but its own
-            self.ended = True
-
-
-@pytest.mark.parametrize("end", ["whole", "failed", "cancelled"])
-async def test_content_is_read_in_the_context_of_the_caller(
-    monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
-    """What an observer sets for a call does not reach the user's stream and progress function.
-
-    The stream is also closed there, where it fails and where it waits as the call is cancelled.
-    """
-    PLACE.set("caller")
-    progress: list[str] = []
-    gateway, engine, _ = scripted(monkeypatch, status(200), observers=[Entering()])
-    content = Content(ZeroDivisionError("-") if end == "failed" else None)
-    call = asyncio.create_task(
-        gateway.aml.upload_document(content, on_progress=lambda *_: progress.append(PLACE.get()))
-    )
-    if end != "failed":
-        await content.first.wait()
-    if end == "cancelled":
-        call.cancel()
-    content.go_on.set()
-    await asyncio.wait([call])
-
-    assert content.ended
-    assert PLACE.get() == "caller"
-    assert set(content.seen) == {"caller's stream"}
-    assert len(content.seen) == (6 if end == "whole" else 2)
-    if end == "whole":
-        assert engine.bodies == [b"012"]
-        assert progress == ["caller's stream"] * 3
-    assert call.cancelled() is (end == "cancelled")
-    if end == "failed":
-        assert isinstance(call.exception(), UploadFailedError)
-        assert "ZeroDivisionError" in str(call.exception())

@@ -389,6 +389,7 @@ async def test_a_call_that_is_cancelled_meanwhile_knows_the_reply(
         call.cancel()
         await asyncio.wait([call])
 
+    assert content.ended
     assert call.cancelled()
     assert [event[2] for event in book.events if event[0] == "attempt"] == [outcome.name]
 

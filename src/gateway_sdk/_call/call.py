@@ -190,8 +190,6 @@ class Call:
         if isinstance(self._request.content, bytes):
             return await self._send(template)
         document = self._document = cast("Body", self._request.content)
-        if self._watch is not None:  # the caller's code reads it: not in what observers set
-            document.context = self._watch.context
         try:
             await document.begin()
             return await self._send(template)

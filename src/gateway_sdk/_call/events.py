@@ -4,7 +4,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar
 from itertools import product
 from typing import Any, Final
 
@@ -44,14 +44,13 @@ ITEMS: Final[ContextVar[tuple[RunItem, ...]]] = ContextVar("items of bulk runs",
 
 
 class Watch:
-    __slots__ = ("_began", "_call", "_observers", "_told", "context")
+    __slots__ = ("_began", "_call", "_observers", "_told")
 
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
         self._observers = observers
         self._call = call
         self._told = 0
         self._began = time.monotonic()
-        self.context: Context = copy_context()  # that of the caller, without what observers set
 
     def started(self) -> None:
         for observer in self._observers:

@@ -6,18 +6,15 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
-    Awaitable,
     Callable,
-    Generator,
     Mapping,
 )
 from contextlib import aclosing, suppress
-from contextvars import Context, copy_context
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import AsyncGeneratorType, coroutine
-from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast
+from types import AsyncGeneratorType
+from typing import Any, Final, TypeAlias, TypeGuard, cast
 from weakref import WeakSet
 
 import httpx
@@ -60,8 +57,6 @@ document."""
 TEXT: Final = "text/plain; charset=utf-8"
 _LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
 
-T = TypeVar("T")
-
 _TURN: Final = 2**20
 """Bytes after which the event loop gets a turn, which costs about 30 µs: content that never waits,
 sent to a server that is fast, would hold the loop until its end."""
@@ -75,7 +70,6 @@ class Body(httpx.AsyncByteStream):
     replayable: bool
     whole: bytes | None = None  # a small one is sent in one chunk
     on_progress: OnProgress | None = None
-    context: Context = field(default_factory=copy_context)  # of the caller; see `_Reading`
     _reported: int = -1
     _begun: "_Reading | None" = None
     _sending: "list[_Reading]" = field(default_factory=list)
@@ -88,7 +82,7 @@ class Body(httpx.AsyncByteStream):
         """Wait for the first chunk of what can be read only once, before a connection does."""
         # Servers close a connection that is silent for some seconds: the stream would be lost.
         if not self.replayable:
-            self._begun, own = _Reading(self._send(), self.context), OwnCancellation()
+            self._begun, own = _Reading(self._send()), OwnCancellation()
             await self._begun.begin()
             await own.raise_that_of_others()
 
@@ -99,7 +93,7 @@ class Body(httpx.AsyncByteStream):
     def __aiter__(self) -> AsyncIterator[bytes]:
         if not self.can_be_sent:
             raise UploadFailedError("the content was sent once, and cannot be sent again")
-        self._sending.append(self._begun or _Reading(self._send(), self.context))
+        self._sending.append(self._begun or _Reading(self._send()))
         return self._sending[-1]
 
     async def aclose(self) -> None:
@@ -136,15 +130,10 @@ class Body(httpx.AsyncByteStream):
 
 
 class _Reading(AsyncIterator[bytes]):
-    """A generator whose every step runs in one context, in the task that asks for it."""
+    """A generator whose first chunk can be taken ahead."""
 
-    # Observers set things in the context of the call, and the content is the caller's. A task runs
-    # in one context, and another task would be cancelled and traced differently; so the steps
-    # between two waits enter the context and leave it again.
-
-    def __init__(self, generator: AsyncGenerator[bytes, None], context: Context) -> None:
+    def __init__(self, generator: AsyncGenerator[bytes, None]) -> None:
         self._generator = cast("AsyncGeneratorType[bytes, None]", generator)
-        self._context = context
         self._first: list[bytes] = []  # taken ahead
 
     @property
@@ -158,31 +147,10 @@ class _Reading(AsyncIterator[bytes]):
     async def __anext__(self) -> bytes:
         if self._first:
             return self._first.pop()
-        return await _within(self._context, self._generator.__anext__())
+        return await anext(self._generator)
 
     async def aclose(self) -> None:
-        await _within(self._context, self._generator.aclose())
-
-
-@coroutine
-def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]:
-    """Await something, with all its steps in a context."""
-    steps = awaitable.__await__()
-    step: Callable[[Any], Any] = steps.send
-    given: list[Any] = [None]
-    while True:
-        try:
-            # Keep no reference: the traceback of an error refers to this frame (a cycle).
-            waits_for = context.run(step, given.pop())
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        try:
-            given.append((yield waits_for))
-            step = steps.send
-        except BaseException as error:  # noqa: BLE001 - a cancellation; it is raised in there
-            given.append(error)
-            step = steps.throw
+        await self._generator.aclose()
 
 
 def _may_be_path(content: object) -> TypeGuard[str]:
