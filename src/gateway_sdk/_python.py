@@ -52,12 +52,13 @@ def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
     return describe_or_say_so
 
 
-def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
-    """Call the user's progress function; its errors are logged and change nothing."""
+def tell(hook: Callable[..., Any], *what: object, name: str = "an observer") -> Any:
+    """Return what a hook returns; None if it fails, which is logged and changes nothing."""
     try:
-        on_progress(*how_far)
+        return hook(*what)
     except Exception:
-        _logger.exception("on_progress failed")
+        _logger.exception("%s failed", name)
+        return None
 
 
 class NotPickled:

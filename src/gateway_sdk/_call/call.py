@@ -107,26 +107,29 @@ class Call:
         self._operation = operation
         self._into = into
         self._document: Body | None = None  # the content, if it is more than bytes
-        self._failed: list[Attempt] = []
-        self._succeeded: tuple[Transmission, float] | None = None  # how, and the seconds
-        self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
+        self._repeatability = operation.repeatability
+        if self._repeatability is Repeatability.IDEMPOTENT and not options.retry.repeat_idempotent:
+            self._repeatability = Repeatability.ONCE
+        self._attempts: list[Attempt] = []
+        # How the last attempt succeeded, and the seconds, until somebody asks: it takes 2 µs.
+        self._succeeded: tuple[Transmission, float] | None = None
         self._renewed = False
         self._is_intended = False  # a bulk run has recorded that the request is sent
         self._watch: Watch | None = None
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        if self._succeeded is None:
-            return tuple(self._failed)
-        if self._success is None:
-            self._success = self._attempt_of(Outcome.APPLIED, None, *self._succeeded)
-        return (*self._failed, self._success)
+        if self._succeeded is not None:
+            self._add_attempt(Outcome.APPLIED, None, *self._succeeded)
+            self._succeeded = None
+        return tuple(self._attempts)
 
-    def _attempt_of(
+    def _add_attempt(
         self, outcome: Outcome, error: str | None, how: Transmission, elapsed: float
-    ) -> Attempt:
-        number = len(self._failed) + 1
-        return Attempt(outcome, how.status, error, elapsed, number, how.slot_wait, how.rate_wait)
+    ) -> None:
+        waits = how.slot_wait, how.rate_wait
+        number = len(self._attempts) + 1
+        self._attempts.append(Attempt(outcome, how.status, error, elapsed, number, *waits))
 
     async def run(
         self,
@@ -165,13 +168,12 @@ class Call:
         return value
 
     def _end(self, error: BaseException | None) -> None:
-        repeatability = self._repeatability()
         if isinstance(error, GatewayError):
-            error.of_call(self._operation.name, repeatability, self.attempts)
+            error.of_call(self._operation.name, self._repeatability, self.attempts)
         if isinstance(error, UnauthorizedError):
             error.token_is_static = is_static(self._options.access_token)
         if self._watch is not None:
-            self._watch.finished(outcome_of(self.attempts, repeatability), error)
+            self._watch.finished(outcome_of(self.attempts, self._repeatability), error)
 
     def _template(self) -> RequestTemplate:
         if self._into is not None:
@@ -207,7 +209,7 @@ class Call:
         return await try_again(
             failures,
             attempt,
-            made=self._failed,
+            made=self._attempts,
             policy=self._options.retry,
             again=self._may_repeat,
             ends=self._scope.when,
@@ -219,17 +221,11 @@ class Call:
     def _can_be_sent(self) -> bool:
         return self._document is None or self._document.can_be_sent
 
-    def _repeatability(self) -> Repeatability:
-        declared = self._operation.repeatability
-        if declared is Repeatability.IDEMPOTENT and not self._options.retry.repeat_idempotent:
-            return Repeatability.ONCE
-        return declared
-
     def _may_repeat(self, error: BaseException) -> bool:
         return (
             isinstance(error, GatewayError)
             and self._can_be_sent
-            and self._repeatability() in repeatable_after(error, self._options.retry)
+            and self._repeatability in repeatable_after(error, self._options.retry)
         )
 
     async def _with_token(self) -> Any:
@@ -263,7 +259,7 @@ class Call:
     async def _attempt(self, token: AccessToken | None = None) -> Any:
         request = self._request_with(token)
         how, self.reply = request.transmission, None
-        if self._repeatability() is Repeatability.ONCE:
+        if self._repeatability is Repeatability.ONCE:
             how.on_admitted = self._record_intent
         began = time.monotonic()
         try:
@@ -281,7 +277,7 @@ class Call:
             value = self._value_of(reply)
         except BaseException as error:
             outcome, name = outcome_of_attempt(error, how, self.reply), type(error).__name__
-            self._failed.append(self._attempt_of(outcome, name, how, time.monotonic() - began))
+            self._add_attempt(outcome, name, how, time.monotonic() - began)
             raise
         else:
             self._succeeded = (how, time.monotonic() - began)
@@ -303,8 +299,8 @@ class Call:
                 await item.withdraw_intent()
 
     async def _sleep(self, seconds: float) -> None:
-        if self._watch is not None and self._failed:  # else there was no token to try with
-            self._watch.scheduled(self._failed[-1], seconds)
+        if self._watch is not None and self._attempts:  # else there was no token to try with
+            self._watch.scheduled(self._attempts[-1], seconds)
         await self._withdraw_intent()
         await self._shared.sleep(seconds)
 
@@ -312,7 +308,7 @@ class Call:
         base, fields = self._request.base, self._request.fields
         if token is not None:  # else the template has it
             fields = [(b"Authorization", authorization(token)), *fields]
-        if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
+        if self._watch is not None and (more := self._watch.begun(len(self._attempts) + 1)):
             base = cast("RequestTemplate", base).without(more)
             fields = [*fields, *more]
         how = Transmission()

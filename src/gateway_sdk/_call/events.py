@@ -3,7 +3,8 @@
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from itertools import product
 from typing import Any, Final
@@ -16,6 +17,7 @@ from gateway_sdk._http.request import (
     raw_headers,
     replace_fields,
 )
+from gateway_sdk._python import tell
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome
@@ -75,23 +77,11 @@ class Watch:
 
     def finished(self, outcome: Outcome, error: BaseException | None) -> None:
         """Report the end of the call to each observer that knows of it, even if another raises."""
-        if self._told:
-            self._told -= 1
-            hook = self._observers[self._told].call_finished
-            elapsed = time.monotonic() - self._began
-            try:
-                tell(hook, self._call, outcome, error, elapsed)
-            finally:
-                self.finished(outcome, error)
-
-
-def tell(hook: Callable[..., Any], *what: object) -> Any:
-    """Return what a hook returns; None if it fails, which is logged and changes nothing."""
-    try:
-        return hook(*what)
-    except Exception:
-        _logger.exception("an observer failed")
-        return None
+        elapsed = time.monotonic() - self._began
+        with ExitStack() as last_first:
+            for observer in self._observers[: self._told]:
+                hook = observer.call_finished
+                last_first.callback(tell, hook, self._call, outcome, error, elapsed)
 
 
 def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders | None:

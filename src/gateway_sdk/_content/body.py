@@ -32,7 +32,7 @@ from gateway_sdk._http.request import (
     encode_json,
     framing,
 )
-from gateway_sdk._python import tell_progress
+from gateway_sdk._python import tell
 from gateway_sdk._waiting import OwnCancellation, raise_if_cancelled
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT
@@ -126,7 +126,7 @@ class Body(httpx.AsyncByteStream):
     def _report(self, sent: int) -> None:
         if self.on_progress and sent > self._reported:
             self._reported = sent
-            tell_progress(self.on_progress, sent, self.length)
+            tell(self.on_progress, sent, self.length, name="on_progress")
 
 
 class _Reading(AsyncIterator[bytes]):

@@ -20,9 +20,9 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
-from gateway_sdk._call.events import ITEMS, tell
+from gateway_sdk._call.events import ITEMS
 from gateway_sdk._call.retry import Bucket
-from gateway_sdk._python import tell_progress
+from gateway_sdk._python import tell
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._item import ItemRun, Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
@@ -102,7 +102,8 @@ class Reporter:
     def _tell(self) -> None:
         if self.on_progress is not None:
             counts = self._done, self._failed, self._from_journal
-            tell_progress(self.on_progress, Progress(*counts, self.run.total, self._outage))
+            progress = Progress(*counts, self.run.total, self._outage)
+            tell(self.on_progress, progress, name="on_progress")
 
     def _finished(
         self, observer: Observer, began: float, _: object, error: BaseException | None, __: object
