@@ -3,14 +3,15 @@
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from types import MappingProxyType
+from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from gateway_sdk._call.call import CallArguments, Caller, Unchecked
 from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._checks import check_names
-from gateway_sdk._http.request import MASK, check_path, encode_json
+from gateway_sdk._http.request import MASK, NO_VALUES, check_path, encode_json
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._settings import (
     DECLARED,
@@ -244,8 +245,9 @@ class OperationMethod:
         self._operation = operation
         # The class has the classes of the areas as its attributes.
         areas = vars(GatewaySession).items()
-        self._area, area = next(it for it in areas if hasattr(it[1], operation.name))
-        self._checked = getattr(area(_Checking()), operation.name)
+        name, area = next(it for it in areas if hasattr(it[1], operation.name))
+        self._method_of = attrgetter(f"{name}.{operation.name}")
+        self._checked = getattr(area(SimpleNamespace(call=_check)), operation.name)
         parameters = inspect.signature(self._checked).parameters.values()
         # Without the options of a single call.
         self._signature = inspect.Signature(
@@ -265,13 +267,12 @@ class OperationMethod:
         self, gateway: GatewaySession, arguments: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
         """Return the call of a session, to be awaited, as its method does."""
-        area = getattr(gateway, self._area)
-        return self._start(getattr(area, self._operation.name), arguments)
+        return self._start(self._method_of(gateway), arguments)
 
     def _start(
-        self, method: Callable[..., Coroutine[Any, Any, Any]], arguments: Mapping[str, Any]
+        self, method: Callable[..., Coroutine[Any, Any, Any]], arguments: Any
     ) -> Coroutine[Any, Any, Any]:
-        if not isinstance(cast("object", arguments), Mapping):
+        if not isinstance(arguments, Mapping):
             names = ", ".join(self._signature.parameters) or "none"
             raise InvalidArgumentError(
                 f"must be a mapping of the arguments of {self._operation.name}: {names}"
@@ -285,21 +286,14 @@ class OperationMethod:
         return method(**arguments)
 
 
-class _Checking:
-    """Takes the place of what sends, and checks what would be sent."""
-
-    async def call(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] = MappingProxyType({}),
-        body: Any = None,
-        **_: Any,
-    ) -> None:
-        if isinstance(body, Unchecked):
-            body = body()
-        check_path(operation, path)
-        if operation.content is Content.JSON:
-            encode_json(body)
-        if operation is CREATE_CUSTOMER and MASK in body.model_dump_json():
-            raise InvalidArgumentError("it holds a secret, which would be kept in clear")
+async def _check(
+    operation: Operation[Any], path: Mapping[str, str] = NO_VALUES, body: Any = None, **_: Any
+) -> None:
+    """Check what would be sent; it takes the place of `Caller.call`."""
+    if isinstance(body, Unchecked):
+        body = body()
+    check_path(operation, path)
+    if operation.content is Content.JSON:
+        encode_json(body)
+    if operation is CREATE_CUSTOMER and MASK in body.model_dump_json():
+        raise InvalidArgumentError("it holds a secret, which would be kept in clear")

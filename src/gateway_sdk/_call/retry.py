@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
@@ -67,20 +67,23 @@ async def try_again(
     # The first attempt is made before this function, which costs 14 µs: most calls do not need
     # it. No reference to an error is kept: its traceback refers to this frame (a cycle).
     clock = asyncio.get_running_loop().time
+    exponential = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)
 
     def wait(state: RetryCallState) -> float:
+        # The random part spreads the clients, which does not have to be secure.
+        backoff = exponential(state) * (1 - policy.jitter * random.random())  # noqa: S311
+        if _is_unsent(made):
+            return min(max(backoff, _CONNECT_WAITS[0]), _CONNECT_WAITS[1])
         # In addition, so that callers who were asked to wait do not come back together.
-        seconds = _retry_after(state) + _backoff(policy, state)
-        return (
-            min(max(seconds, _CONNECT_WAITS[0]), _CONNECT_WAITS[1]) if _is_unsent(made) else seconds
-        )
+        return _retry_after(_error_of(state)) + backoff
 
     away = 0.0  # seconds without a connection, up to now and with the next wait
     free = 0  # attempts in such seconds
 
     def stop(state: RetryCallState) -> bool:
         nonlocal away, free
-        is_away = _is_unsent(made) and not _had_no_slot(state)
+        error = _error_of(state)
+        is_away = _is_unsent(made) and not isinstance(error.__cause__, httpx.PoolTimeout)
         away = away + _took(made[-1]) + state.upcoming_sleep if is_away else 0.0
         is_free = 0.0 < away <= policy.connect_wait
         free += is_free
@@ -88,18 +91,17 @@ async def try_again(
             (away > 0.0 and free > 0) or state.attempt_number - free >= policy.attempts
         ):
             return True
-        reason = None
+        reason = ""
         # The next attempt may be as fast as the fastest so far.
         fastest = min(map(_took, made), default=0.0)
-        if not is_free and _retry_after(state) > policy.retry_after_max:
+        if not is_free and _retry_after(error) > policy.retry_after_max:
             reason = _TOO_LONG
         elif ends is not None and clock() + state.upcoming_sleep + fastest >= ends:
             reason = _TOO_LATE
         elif not (is_free or spend()):
             reason = _NO_BUDGET
-        if reason is not None and isinstance(error := _error_of(state), GatewayError):
-            error.no_retry = reason
-        return reason is not None
+        error.no_retry = reason or error.no_retry
+        return bool(reason)
 
     async def once() -> T:
         if failures:  # tenacity must see the first failure, so it is raised again here
@@ -122,23 +124,14 @@ def _took(attempt: Attempt) -> float:
     return max(0.0, attempt.elapsed - attempt.slot_wait - attempt.rate_wait)
 
 
-def _had_no_slot(state: RetryCallState) -> bool:
-    return isinstance(getattr(_error_of(state), "__cause__", None), httpx.PoolTimeout)
+def _error_of(state: RetryCallState) -> GatewayError:
+    outcome: Any = state.outcome
+    error: GatewayError = outcome.exception()  # `again` accepts no others
+    return error
 
 
-def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
-    longest = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)(state)
-    # No security needed here: the random part only spreads the clients.
-    return longest * (1 - policy.jitter * random.random())  # noqa: S311
-
-
-def _error_of(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
-
-
-def _retry_after(state: RetryCallState) -> float:
+def _retry_after(error: GatewayError) -> float:
     """Return the seconds that the gateway asked to wait; 0 if it did not ask."""
-    error = _error_of(state)
     return (isinstance(error, StatusError) and error.retry_after) or 0.0
 
 
