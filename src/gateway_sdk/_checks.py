@@ -84,8 +84,8 @@ def check_switch(name: str, value: object) -> bool:
 def is_async(function: object) -> bool:
     """Tell whether the result of a function must be awaited, or is an asynchronous iterator."""
     called = (function, function.__call__) if callable(function) else ()
-    return any(map(inspect.iscoroutinefunction, called)) or any(
-        map(inspect.isasyncgenfunction, called)
+    return any(
+        inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called
     )
 
 

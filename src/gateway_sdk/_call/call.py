@@ -33,6 +33,7 @@ from gateway_sdk.auth.source import (
     is_static,
     note_success,
     ready_token,
+    static_authorization,
 )
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
@@ -178,9 +179,17 @@ class Call:
     def _template(self) -> RequestTemplate:
         if self._into is not None:
             check_type(self._into)
-        template = self._options.templates.get(self._operation.name)
-        if template is None or template.operation is not self._operation:
-            return self._options.template(self._operation, self._shared.base_url)
+        options, operation = self._options, self._operation
+        template = options.templates.get(operation.name)
+        if template is None or template.operation is not operation:
+            template = options.templates[operation.name] = RequestTemplate(
+                operation,
+                self._shared.base_url,
+                tenant_id=options.tenant_id,
+                token_header=options.token_header,
+                headers=options.headers,
+                authorization=static_authorization(options.access_token),
+            )
         return template
 
     async def _send_document(
@@ -242,19 +251,17 @@ class Call:
                     invalidate(source, token)  # for the next call
                     raise
                 await self._withdraw_intent()
-                refused, token = token, await self._renewed_token(error, token)
+                refused = token
+                try:
+                    token = await fetch_token(source, rejected=refused)
+                except TokenRejectedError:  # other calls saw that new tokens are refused too
+                    raise token_rejected(error) from None
                 if text_of(refused) == text_of(token):
                     raise
                 self._renewed = True
             else:
                 note_success(source, token)
                 return value
-
-    async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
-        try:
-            return await fetch_token(self._options.access_token, rejected=token)
-        except TokenRejectedError:  # other calls saw that new tokens are refused too
-            raise token_rejected(error) from None
 
     async def _attempt(self, token: AccessToken | None = None) -> Any:
         request = self._request_with(token)

@@ -79,29 +79,24 @@ def raise_failure(
 
 
 def _failure_of(error: Exception, request: Request, reply: RawReply | None) -> GatewayError:
-    address = request.base.address
-    gateway = host_and_port(address.host, port_of(address))
     kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
     if reply is not None:
         return cut_reply(reply, reason_of_loss(error, request.timeout).text, kind)
+    address, proxy = request.base.address, request.transmission.proxy
+    gateway = host_and_port(address.host, port_of(address))
+    failed: ConnectionFailedError | ReplyLostError
     if isinstance(error, NOT_SENT) and request.transmission.is_unsent(error):
-        return _not_connected(error, request, gateway)
-    reason = reason_of_loss(error, request.timeout)
-    lost = kind(f"no reply from {gateway}: {reason.text}")
-    lost.advice = reason.advice
-    return lost
-
-
-def _not_connected(error: Exception, request: Request, gateway: str) -> ConnectionFailedError:
-    """Return the error for a request that was not sent; it names a proxy that is the cause."""
-    reason = reason_of(error, request.timeout)
-    proxy = request.transmission.proxy
-    if isinstance(error, httpx.ProxyError):
-        message = f"no connection to {gateway}: {proxy or 'the proxy'} {reason.text}"
+        reason = reason_of(error, request.timeout)
+        if isinstance(error, httpx.ProxyError):
+            text = f"{gateway}: {proxy or 'the proxy'} {reason.text}"
+        else:
+            text = f"{proxy or gateway}: {reason.text}"
+        failed = ConnectionFailedError(f"no connection to {text}")
+        failed.reason = reason.text
     else:
-        message = f"no connection to {proxy or gateway}: {reason.text}"
-    failed = ConnectionFailedError(message)
-    failed.reason, failed.advice = reason.text, reason.advice
+        reason = reason_of_loss(error, request.timeout)
+        failed = kind(f"no reply from {gateway}: {reason.text}")
+    failed.advice = reason.advice
     return failed
 
 

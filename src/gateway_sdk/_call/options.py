@@ -12,14 +12,8 @@ from pydantic import SecretStr
 from gateway_sdk._checks import Declared, check_seconds, check_timeout, checked
 from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
-from gateway_sdk.auth.source import (
-    AccessTokenGiven,
-    TokenSource,
-    as_token_source,
-    static_authorization,
-)
+from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.operations import Operation
 from gateway_sdk.retry_policy import RetryPolicy
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(
@@ -95,17 +89,6 @@ class Options:
         if "headers" not in changes:
             changed.templates.update(self.templates)
         return changed
-
-    def template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
-        template = self.templates[operation.name] = RequestTemplate(
-            operation,
-            base_url,
-            tenant_id=self.tenant_id,
-            token_header=self.token_header,
-            headers=self.headers,
-            authorization=static_authorization(self.access_token),
-        )
-        return template
 
     def gateway_name(self, base_url: httpx.URL) -> str:
         """Return the gateway's address and a digest of the tenant: its name in files."""

@@ -100,7 +100,8 @@ class SharedState:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self.is_prepared = False  # what is slow is loaded
-        self._models = Shared(_load_models)
+        load = partial(import_module, "gateway_sdk.models.records")
+        self._models = Shared(partial(in_thread, "gateway_sdk models", load, daemon=False))
         self._closing: SingleFlight | None = None  # made at the end: it is a cycle
         # The first call opens it. While it is closing, calls in flight may end; others are refused.
         self.state: Literal["new", "open", "closing", "closed"] = "new"
@@ -220,11 +221,6 @@ class SharedState:
                     await transport.aclose()
             finally:
                 self.state = "closed"
-
-
-def _load_models() -> asyncio.Future[Any]:
-    load = partial(import_module, "gateway_sdk.models.records")
-    return in_thread("gateway_sdk models", load, daemon=False)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
