@@ -51,21 +51,17 @@ class RetryPolicy:
         check_count("attempts", self.attempts)
         if check_amount("jitter", self.jitter) > 1:
             raise ConfigurationError("must be from 0 to 1", setting="jitter")
+        statuses: object = self.statuses
+        if not isinstance(statuses, Collection) or not all(
+            isinstance(status, int) and status in _FAILURES for status in statuses
+        ):
+            problem = "must be a collection of numbers from 400 to 599"
+            raise ConfigurationError(problem, setting="statuses")
         # A copy: the caller could change the original after this check.
-        object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
+        object.__setattr__(self, "statuses", tuple(statuses))
         for name in ("connect_wait", "backoff", "backoff_max", "retry_after_max"):
             check_wait(name, getattr(self, name))
         check_switch("repeat_idempotent", self.repeat_idempotent)
-
-
-def _checked_statuses(statuses: object) -> tuple[int, ...]:
-    if not isinstance(statuses, Collection) or not all(
-        isinstance(status, int) and status in _FAILURES for status in statuses
-    ):
-        raise ConfigurationError(
-            "must be a collection of numbers from 400 to 599", setting="statuses"
-        )
-    return tuple(statuses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

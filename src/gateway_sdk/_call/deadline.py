@@ -1,9 +1,9 @@
 """The calls in flight: each ends at its deadline, and all of them when their session is closed."""
 
 import asyncio
+import math
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final, Self
 
 from gateway_sdk._waiting import OwnCancellation
@@ -55,11 +55,6 @@ class CallsInFlight:
 class CallScope:
     """Runs one call, and cancels it at its deadline or when it is cut."""
 
-    __slots__ = (
-        "_before", "_calls", "_cancellation", "_deadline", "_due", "_reason", "_task", "_timer",
-        "when",
-    )  # fmt: skip
-
     def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
         task: Any = asyncio.current_task(loop)
@@ -67,28 +62,20 @@ class CallScope:
         self._before: int = self._task.cancelling()  # by others
         self._cancellation: OwnCancellation | None = None  # made when the call has to end
         self._calls = calls
-        self._deadline = deadline
-        self.when: float | None = None  # the deadline by the loop's clock
-        self._due: float | None = None  # and by the real one
+        self._deadline = math.inf if deadline is None else deadline
+        self.when: float = loop.time() + self._deadline
+        # By the real clock: uvloop's is that of the beginning of a turn, however long that takes.
+        self._due: float = time.monotonic() + self._deadline
         self._reason: GatewayError | None = None
         self._timer: asyncio.TimerHandle | None = None
-
         if deadline is not None:
-            self.when = loop.time() + deadline
-            # uvloop's clock is that of the beginning of a turn, however long the turn takes.
-            self._due = time.monotonic() + deadline
             self._timer = loop.call_at(self.when, self.end)
         calls.scopes.add(self)  # last, so that nothing stays registered after an error
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._calls.remove(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -98,7 +85,7 @@ class CallScope:
     def check(self) -> None:
         """Raise the error of a call that has to end; called right before the first byte."""
         # The timer may be late, on an event loop that is busy.
-        if self._due is not None and time.monotonic() >= self._due:
+        if time.monotonic() >= self._due:
             self._reason = self._late()
         if self._reason is not None:
             raise self._reason

@@ -59,7 +59,7 @@ async def try_again(
     made: Sequence[Attempt],  # the failed attempts, also those to come
     policy: RetryPolicy,
     again: Callable[[BaseException], bool],
-    ends: float | None,  # the deadline, by the loop's clock
+    ends: float,  # the deadline, by the loop's clock
     spend: Callable[[], bool],  # takes a retry out of the budget; asked last
     sleep: Callable[[float], Awaitable[None]],
 ) -> T:
@@ -96,7 +96,7 @@ async def try_again(
         fastest = min(map(_took, made), default=0.0)
         if not is_free and _retry_after(error) > policy.retry_after_max:
             reason = _TOO_LONG
-        elif ends is not None and clock() + state.upcoming_sleep + fastest >= ends:
+        elif clock() + state.upcoming_sleep + fastest >= ends:
             reason = _TOO_LATE
         elif not (is_free or spend()):
             reason = _NO_BUDGET
