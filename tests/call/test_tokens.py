@@ -1,6 +1,7 @@
 """Access tokens: where they come from, what is refused, what happens after a 401."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -265,6 +266,17 @@ AFTER_401: dict[str, After401] = {
     "a static token": After401(
         lambda: "static", [401], READ, ["static"], UnauthorizedError, "static"
     ),
+    "a static token with an end": After401(
+        lambda: Token("static", expires_at=time.time() + 3600),
+        [401],
+        READ,
+        ["static"],
+        UnauthorizedError,
+        "static",
+    ),
+    "a static token and a stream": After401(
+        lambda: "static", [401], upload, ["static"], UnauthorizedError, "static"
+    ),
     "a source of one token": After401(Same, [401], READ, ["same"], UnauthorizedError, "same"),
     "a renewal that fails": After401(
         lambda: Same(failure=LookupError()), [401], CREATE, ["same"], AuthError, "same"
@@ -311,6 +323,7 @@ async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: Af
             Advice.FIX if case.error is ForbiddenError else Advice.LOG_IN
         )
         assert "error.payload.message" in str(caught.value) or case.error is AuthError
+        assert caught.value.token_is_static is isinstance(source, str | Token)
     if isinstance(source, Keeping):
         assert len(source.rejected) == int(case.next[-1])
 
