@@ -3,17 +3,23 @@
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_type_hints
 
 import httpx
 
 from gateway_sdk.errors import ConfigurationError
 
-Declared: TypeAlias = Mapping[str, tuple[Any, Callable[[str, Any], Any]]]
+Declared: TypeAlias = dict[str, tuple[Any, Callable[[str, Any], Any]]]
 """Settings by name: the default, and the check."""
 
 _LONGEST: Final = 10 * 365 * 86400.0
 """Seconds: ten years. Larger numbers overflow in event loops and sockets."""
+
+
+def declared(settings: type) -> Declared:
+    """Return the settings that a TypedDict annotates with their type, default and check."""
+    hints = get_type_hints(settings, include_extras=True)
+    return {name: hint.__metadata__ for name, hint in hints.items()}
 
 
 def checked(declared: Declared, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway_sdk._call.options import OPTIONS, CallSettings
 from gateway_sdk._call.shared_state import SHARED, SharedSettings
-from gateway_sdk._checks import Declared
 from gateway_sdk._transport.public import TRANSPORT, TransportSettings
 from gateway_sdk._url import origin_of_text, parse_url
 from gateway_sdk.auth.source import AccessTokenGiven
@@ -30,7 +29,7 @@ class EnvironmentSettings(SessionSettings, total=False):
     token_store: str | None
 
 
-DECLARED: Final[Declared] = {**OPTIONS, **TRANSPORT, **SHARED}
+DECLARED: Final = {**OPTIONS, **TRANSPORT, **SHARED}
 
 ENVIRONMENT: Final = {
     "base_url": "GATEWAY_BASE_URL",

@@ -25,8 +25,7 @@ from gateway_sdk import (
     RetryBudget,
     RetryPolicy,
 )
-from gateway_sdk._call.options import OPTIONS, ViewSettings
-from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings, SessionSettings
+from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings
 from gateway_sdk._transport.public import CONNECTION
 from tests.support.secrecy import CANARY, texts_of
 
@@ -394,8 +393,6 @@ def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
 def test_a_setting_has_a_type_a_default_and_a_check() -> None:
     login = {"auth_url", "client_id", "token_store"}
 
-    assert {*SessionSettings.__optional_keys__, "access_token"} == DECLARED.keys()
-    assert ViewSettings.__optional_keys__ == OPTIONS.keys()
     assert EnvironmentSettings.__optional_keys__ == {*DECLARED, "base_url", *login}
     assert ENVIRONMENT.keys() <= EnvironmentSettings.__optional_keys__
 

@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final, TypedDict
+from typing import Annotated, Any, Final, TypedDict
 
 import httpx
 from pydantic import SecretStr
 
-from gateway_sdk._checks import Declared, check_seconds, check_timeout, checked
+from gateway_sdk._checks import check_seconds, check_timeout, checked, declared
 from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
@@ -28,26 +28,55 @@ DEFAULT_TIMEOUT: Final = httpx.Timeout(
 )
 
 
+def _check_tenant_id(name: str, value: object) -> str | None:
+    return None if value is None else check_header_value(name, value)
+
+
+def _check_token_header(name: str, value: object) -> SecretStr | None:
+    if value is None:
+        return None
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    return SecretStr(check_header_value(name, text))
+
+
+def _check_retry(name: str, value: object) -> RetryPolicy:
+    if value is None:
+        return RetryPolicy(attempts=1, connect_wait=0.0)
+    if not isinstance(value, RetryPolicy):
+        raise ConfigurationError(
+            "must be a RetryPolicy, or None for a single attempt", setting=name
+        )
+    return value
+
+
+def _check_headers(_: str, headers: object) -> Mapping[str, str]:
+    return merge_headers(NO_VALUES, headers)
+
+
 class PerCall(TypedDict, total=False):
     """What one call can have in place of the session's: more headers, another deadline."""
 
-    headers: Mapping[str, str | None] | None
-    deadline: float | None
+    headers: Annotated[Mapping[str, str | None] | None, None, _check_headers]
+    # Seconds for a whole call: long enough to upload 1 GiB at 15 Mbit/s.
+    deadline: Annotated[float | None, 600.0, check_seconds]
 
 
 class CallSettings(PerCall, total=False):
     """The settings of calls, without the access token."""
 
-    tenant_id: str | None
-    token_header: str | SecretStr | None
-    timeout: float | httpx.Timeout | None
-    retry: RetryPolicy | None
+    tenant_id: Annotated[str | None, None, _check_tenant_id]
+    token_header: Annotated[str | SecretStr | None, None, _check_token_header]
+    timeout: Annotated[float | httpx.Timeout | None, DEFAULT_TIMEOUT, check_timeout]
+    retry: Annotated[RetryPolicy | None, RetryPolicy(), _check_retry]
 
 
 class ViewSettings(CallSettings, total=False):
     """What `with_options` can change."""
 
-    access_token: AccessTokenGiven
+    access_token: Annotated[AccessTokenGiven, None, as_token_source]
+
+
+OPTIONS: Final = declared(ViewSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,36 +138,3 @@ def check_gateway(source: TokenSource, base_url: httpx.URL) -> None:
             f"access_token is for {gateway}, and base_url is at {origin}: "
             "a token goes to its own gateway only"
         )
-
-
-def _check_tenant_id(name: str, value: object) -> str | None:
-    return None if value is None else check_header_value(name, value)
-
-
-def _check_token_header(name: str, value: object) -> SecretStr | None:
-    if value is None:
-        return None
-    text = value.get_secret_value() if isinstance(value, SecretStr) else value
-    return SecretStr(check_header_value(name, text))
-
-
-def _check_retry(name: str, value: object) -> RetryPolicy:
-    if value is None:
-        return RetryPolicy(attempts=1, connect_wait=0.0)
-    if not isinstance(value, RetryPolicy):
-        raise ConfigurationError(
-            "must be a RetryPolicy, or None for a single attempt", setting=name
-        )
-    return value
-
-
-OPTIONS: Final[Declared] = {
-    "access_token": (None, as_token_source),
-    "tenant_id": (None, _check_tenant_id),
-    "token_header": (None, _check_token_header),
-    "timeout": (DEFAULT_TIMEOUT, check_timeout),
-    # Seconds for a whole call: long enough to upload 1 GiB at 15 Mbit/s.
-    "deadline": (600.0, check_seconds),
-    "retry": (RetryPolicy(), _check_retry),
-    "headers": (None, lambda _, headers: merge_headers(NO_VALUES, headers)),
-}

@@ -10,14 +10,14 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from traceback import FrameSummary, extract_stack
-from typing import Any, ClassVar, Final, Literal, TypedDict
+from typing import Annotated, Any, ClassVar, Final, Literal, TypedDict
 
 import httpx
 
 from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, bucket_of
-from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
+from gateway_sdk._checks import check_count, check_switch, check_wait, checked, declared, is_async
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import with_added
 from gateway_sdk._transport.custom import client_closed
@@ -36,18 +36,6 @@ _logger = logging.getLogger("gateway_sdk")
 _LOG: Final = LogObserver()
 
 
-class SharedSettings(TypedDict, total=False):
-    """The settings that all views of a session share."""
-
-    retry_budget: RetryBudget | None
-    allow_insecure_http: bool
-    max_reply_bytes: int
-    parse_float: ParseFloat | None
-    drain: float
-    observers: Iterable[Observer]
-    sleep: Callable[[float], Awaitable[None]] | None
-
-
 def _check_parse_float(name: str, function: object) -> object:
     if function is not None and not callable(function):
         raise ConfigurationError("must be a function of a string, such as Decimal", setting=name)
@@ -62,17 +50,21 @@ def _check_sleep(name: str, function: object) -> object:
     return function
 
 
-SHARED: Final[dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
-    "retry_budget": (RetryBudget(), bucket_of),
-    "allow_insecure_http": (False, check_switch),
+class SharedSettings(TypedDict, total=False):
+    """The settings that all views of a session share."""
+
+    retry_budget: Annotated[RetryBudget | None, RetryBudget(), bucket_of]
+    allow_insecure_http: Annotated[bool, False, check_switch]
     # Decompressed: much more than a page of orders, much less than the memory of a worker.
-    "max_reply_bytes": (64 * 2**20, check_count),
-    "parse_float": (None, _check_parse_float),
+    max_reply_bytes: Annotated[int, 64 * 2**20, check_count]
+    parse_float: Annotated[ParseFloat | None, None, _check_parse_float]
     # Seconds that closing waits for calls in flight: Kubernetes gives a process 30 to end.
-    "drain": (5.0, check_wait),
-    "observers": ((), check_observers),
-    "sleep": (None, _check_sleep),
-}
+    drain: Annotated[float, 5.0, check_wait]
+    observers: Annotated[Iterable[Observer], (), check_observers]
+    sleep: Annotated[Callable[[float], Awaitable[None]] | None, None, _check_sleep]
+
+
+SHARED: Final = declared(SharedSettings)
 
 
 class SharedState:

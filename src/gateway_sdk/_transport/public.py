@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast
 
 import httpx
 
-from gateway_sdk._checks import Declared, check_count, check_names, check_switch, checked
+from gateway_sdk._checks import check_count, check_names, check_switch, checked, declared
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 from gateway_sdk._python import safe_repr
@@ -30,24 +30,6 @@ Certificate: TypeAlias = (
     str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
 )
 _CERT_SIZES: Final = (1, 2, 3)
-
-
-class ConnectionSettings(TypedDict, total=False):
-    """The settings of the SDK's own connections; a transport or client of the user has its own."""
-
-    max_connections: int
-    verify: Authorities
-    cert: Certificate | None
-    proxy: str | None
-    trust_env: bool
-
-
-class TransportSettings(ConnectionSettings, total=False):
-    """The settings of the transport of a session."""
-
-    transport: AnyTransport | None
-    http_client: AnyClient | None
-    rate_limit: RateLimit | Limiter | None
 
 
 def _check_verify(name: str, verify: object) -> object:
@@ -90,20 +72,27 @@ def _check_rate_limit(name: str, limit: object) -> object:
     return limit
 
 
-CONNECTION: Final[Declared] = {
+class ConnectionSettings(TypedDict, total=False):
+    """The settings of the SDK's own connections; a transport or client of the user has its own."""
+
     # Requests sent at the same time; the others queue.
-    "max_connections": (50, check_count),
-    "verify": (True, _check_verify),
-    "cert": (None, _check_cert),
-    "proxy": (None, _check_proxy),
-    "trust_env": (True, check_switch),
-}
-TRANSPORT: Final[Declared] = {
-    **CONNECTION,
-    "transport": (None, partial(_check_kind, kind="AsyncBaseTransport")),
-    "http_client": (None, partial(_check_kind, kind="AsyncClient")),
-    "rate_limit": (None, _check_rate_limit),
-}
+    max_connections: Annotated[int, 50, check_count]
+    verify: Annotated[Authorities, True, _check_verify]
+    cert: Annotated[Certificate | None, None, _check_cert]
+    proxy: Annotated[str | None, None, _check_proxy]
+    trust_env: Annotated[bool, True, check_switch]
+
+
+class TransportSettings(ConnectionSettings, total=False):
+    """The settings of the transport of a session."""
+
+    transport: Annotated[AnyTransport | None, None, partial(_check_kind, kind="AsyncBaseTransport")]
+    http_client: Annotated[AnyClient | None, None, partial(_check_kind, kind="AsyncClient")]
+    rate_limit: Annotated[RateLimit | Limiter | None, None, _check_rate_limit]
+
+
+CONNECTION: Final = declared(ConnectionSettings)
+TRANSPORT: Final = declared(TransportSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

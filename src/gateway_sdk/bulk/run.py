@@ -13,16 +13,16 @@ from collections.abc import (
 )
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, TypedDict, Unpack
+from typing import Annotated, Any, Final, Generic, Literal, TypedDict, Unpack
 
 from gateway_sdk._call.events import check_observers
 from gateway_sdk._checks import (
-    Declared,
     check_names,
     check_seconds,
     check_switch,
     check_wait,
     checked,
+    declared,
     is_async,
 )
 from gateway_sdk._python import with_added
@@ -36,21 +36,62 @@ from gateway_sdk.observer import Observer, RunInfo
 __all__ = ["BulkResult", "run"]
 
 
+_LEDGER: Final = ("open", "has", "read", "write", "aclose")
+
+
+def _check_function(name: str, function: object) -> object:
+    if function is not None and (not callable(function) or is_async(function)):
+        raise ConfigurationError("must be a plain function of one argument", setting=name)
+    return function
+
+
+def _check_patience(name: str, seconds: object) -> float | None:
+    return None if seconds is None else check_wait(name, seconds)
+
+
+def _check_journal(name: str, journal: object) -> object:
+    if isinstance(journal, str | PathLike):
+        return Path(journal)
+    if journal is None or all(hasattr(journal, member) for member in _LEDGER):
+        return journal
+    raise ConfigurationError("must be the path of a file, or a Ledger", setting=name)
+
+
+def _take_job(_: str, job: object) -> object:
+    return job  # checked where there is a journal
+
+
+def _limit_of(name: str, concurrency: object) -> FixedLimit:
+    """Return the limit for the argument `concurrency` of `run`."""
+    if concurrency == "adaptive":
+        concurrency = Adaptive()
+    if isinstance(concurrency, Adaptive):
+        return Controller(concurrency.maximum, concurrency.start)
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigurationError(
+            "must be a whole number of at least 1, 'adaptive', or an Adaptive", setting=name
+        )
+    return FixedLimit(concurrency)
+
+
 class RunSettings(TypedDict, Generic[Item, Value], total=False):
     """The settings of a run."""
 
-    concurrency: int | Literal["adaptive"] | Adaptive
-    key: Callable[[Item], object] | None
-    ordered: bool
-    deadline: float | None
-    patience: float | None
-    on_progress: OnProgress | None
-    journal: str | PathLike[str] | Ledger | None
-    job: str | None
-    retry_failed: bool
-    dump: Callable[[Value], Any] | None
-    load: Callable[[Any], Value] | None
-    observers: Iterable[Observer]
+    concurrency: Annotated[int | Literal["adaptive"] | Adaptive, "adaptive", _limit_of]
+    key: Annotated[Callable[[Item], object] | None, None, _check_function]
+    ordered: Annotated[bool, False, check_switch]
+    deadline: Annotated[float | None, None, check_seconds]
+    patience: Annotated[float | None, 3600.0, _check_patience]
+    on_progress: Annotated[OnProgress | None, None, _check_function]
+    journal: Annotated[str | PathLike[str] | Ledger | None, None, _check_journal]
+    job: Annotated[str | None, None, _take_job]
+    retry_failed: Annotated[bool, False, check_switch]
+    dump: Annotated[Callable[[Value], Any] | None, None, _check_function]
+    load: Annotated[Callable[[Any], Value] | None, None, _check_function]
+    observers: Annotated[Iterable[Observer], (), check_observers]
+
+
+RUN: Final = declared(RunSettings)
 
 
 def run(
@@ -179,58 +220,9 @@ class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
         await self._results.aclose()
 
 
-def _check_function(name: str, function: object) -> object:
-    if function is not None and (not callable(function) or is_async(function)):
-        raise ConfigurationError("must be a plain function of one argument", setting=name)
-    return function
-
-
-def _check_patience(name: str, seconds: object) -> float | None:
-    return None if seconds is None else check_wait(name, seconds)
-
-
-def _check_journal(name: str, journal: object) -> object:
-    if isinstance(journal, str | PathLike):
-        return Path(journal)
-    if journal is None or all(hasattr(journal, member) for member in _LEDGER):
-        return journal
-    raise ConfigurationError("must be the path of a file, or a Ledger", setting=name)
-
-
 def _check_job(job: object) -> str:
     if not isinstance(job, str) or not job.strip() or not job.isprintable():
         raise InvalidArgumentError(
             "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
         )
     return job
-
-
-def _limit_of(name: str, concurrency: object) -> FixedLimit:
-    """Return the limit for the argument `concurrency` of `run`."""
-    if concurrency == "adaptive":
-        concurrency = Adaptive()
-    if isinstance(concurrency, Adaptive):
-        return Controller(concurrency.maximum, concurrency.start)
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise ConfigurationError(
-            "must be a whole number of at least 1, 'adaptive', or an Adaptive", setting=name
-        )
-    return FixedLimit(concurrency)
-
-
-_LEDGER: Final = ("open", "has", "read", "write", "aclose")
-
-RUN: Final[Declared] = {
-    "concurrency": ("adaptive", _limit_of),
-    "key": (None, _check_function),
-    "ordered": (False, check_switch),
-    "deadline": (None, check_seconds),
-    "patience": (3600.0, _check_patience),
-    "on_progress": (None, _check_function),
-    "journal": (None, _check_journal),
-    "job": (None, lambda _, job: job),
-    "retry_failed": (False, check_switch),
-    "dump": (None, _check_function),
-    "load": (None, _check_function),
-    "observers": ((), check_observers),
-}
