@@ -27,13 +27,12 @@ from gateway_sdk._http.request import (
 )
 from gateway_sdk._transport.transmission import Request, Transmission, Transport
 from gateway_sdk.auth.source import (
+    StaticTokenSource,
     authorization,
     fetch_token,
     invalidate,
-    is_static,
     note_success,
     ready_token,
-    static_authorization,
 )
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
@@ -172,7 +171,7 @@ class Call:
         if isinstance(error, GatewayError):
             error.of_call(self._operation.name, self._repeatability, self.attempts)
         if isinstance(error, UnauthorizedError):
-            error.token_is_static = is_static(self._options.access_token)
+            error.token_is_static = isinstance(self._options.access_token, StaticTokenSource)
         if self._watch is not None:
             self._watch.finished(outcome_of(self.attempts, self._repeatability), error)
 
@@ -182,13 +181,15 @@ class Call:
         options, operation = self._options, self._operation
         template = options.templates.get(operation.name)
         if template is None or template.operation is not operation:
+            source = options.access_token
+            known = source.authorization if isinstance(source, StaticTokenSource) else None
             template = options.templates[operation.name] = RequestTemplate(
                 operation,
                 self._shared.base_url,
                 tenant_id=options.tenant_id,
                 token_header=options.token_header,
                 headers=options.headers,
-                authorization=static_authorization(options.access_token),
+                authorization=known,
             )
         return template
 

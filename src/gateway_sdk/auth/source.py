@@ -248,17 +248,6 @@ def _expired(token: Token) -> LoginRequiredError:
     return LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
 
 
-def is_static(source: TokenSource) -> bool:
-    """Tell whether a source can never have another token."""
-    return isinstance(source, StaticTokenSource)
-
-
-def static_authorization(source: TokenSource) -> bytes | None:
-    """Return the value of the header Authorization if it is the same for ever; else None."""
-    # Not a subclass of the caller's, which may return other tokens.
-    return source.authorization if type(source) is StaticTokenSource else None
-
-
 def authorization(token: AccessToken) -> bytes:
     """Return the value of the header Authorization."""
     text = token.value.get_secret_value() if isinstance(token, Token) else text_of(token)
