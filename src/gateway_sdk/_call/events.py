@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import (
+    NO_VALUES,
     RawHeaders,
     check_header_name,
     check_header_value,
@@ -59,12 +60,12 @@ class Watch:
             self._told += 1
             tell(observer.call_started, self._call)
 
-    def begun(self, number: int) -> RawHeaders | None:
+    def begun(self, number: int) -> RawHeaders:
         """Return the header fields that this attempt has to send too."""
-        fields: RawHeaders | None = None
+        fields: RawHeaders = []
         for observer in self._observers:
             if more := tell(_added_fields, observer, self._call, number):
-                fields = replace_fields(fields, more) if fields else more
+                fields = replace_fields(fields, more)
         return fields
 
     def ended(self, attempt: Attempt) -> None:
@@ -84,10 +85,8 @@ class Watch:
                 last_first.callback(tell, hook, self._call, outcome, error, elapsed)
 
 
-def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders | None:
-    given = observer.attempt_started(call, number)
-    if given is None:
-        return None
+def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders:
+    given = observer.attempt_started(call, number) or NO_VALUES
     for name, value in given.items():
         check_header_name(name)
         check_header_value("a header field", value)
