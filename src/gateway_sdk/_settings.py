@@ -45,23 +45,18 @@ _OF_LOGIN: Final = ("auth_url", "client_id", "token_store")
 
 def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
     """Add settings of the environment that were not given; an empty variable counts as missing."""
-    _check_same_gateway(given)
-    found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
-    return {name: value for name, value in found.items() if value} | dict(given)
-
-
-def _check_same_gateway(given: Mapping[str, Any]) -> None:
-    """Refuse another gateway if a secret or a tenant of the environment would be sent to it."""
     own, other = os.environ.get(ENVIRONMENT["base_url"]), origin_of_text(given.get("base_url"))
-    if not own or not other or other == origin_of_text(own):
-        return
+    goes_elsewhere = own and other and other != origin_of_text(own)
+    found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
+    settings = {name: value for name, value in found.items() if value} | dict(given)
     for name in ("access_token", "token_header", "tenant_id"):
-        if name not in given and os.environ.get(ENVIRONMENT[name]):
+        if goes_elsewhere and name in settings and name not in given:
             raise ConfigurationError(
                 "is for another gateway, that of GATEWAY_BASE_URL",
                 setting=ENVIRONMENT[name],
                 hint=f": give {name}= too",
             )
+    return settings
 
 
 def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
