@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from concurrent.futures import Future, wait
 from functools import cache
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ import httpx
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth._callback_handler import CallbackHandler
-from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
+from gateway_sdk.auth._loopback import CallbackServer, close_all, listen, listening
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
@@ -32,16 +32,13 @@ DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
-# What no browser rewrites, such as dots; what ends no cookie's path; and no // at the start, which
+# What no browser rewrites, such as "..", and what ends no cookie's path; no // at the start, which
 # the page's request would take for a host.
-_PLAIN_PATH: Final = re.compile(r"(?:/[\w~-][\w.~-]*)*/?", re.ASCII)
+_PLAIN_PATH: Final = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~:@+-]+)*/?", re.ASCII)
 
 KEPT_SECONDS: Final = DEFAULT_LOGIN_TIMEOUT
 MOST_KEPT: Final = 8
 """Ports at a time; one more closes the oldest. A program that cancels logins leaves no more."""
-
-_CAN_SHARE: Final = os.name != "nt"
-"""Windows' loop takes no socket that it, or another loop, has served before."""
 
 CANNOT_LISTEN: Final = (
     "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
@@ -78,7 +75,9 @@ class LoopbackReceiver:
         """
         if not can_listen(redirect_uri):
             raise ConfigurationError(CANNOT_LISTEN)
-        self._url = httpx.URL(redirect_uri)
+        url = httpx.URL(redirect_uri)
+        # IPv6 has one such address, and browsers write it in one way.
+        self._url = url.copy_with(host="::1") if ":" in url.host else url
         self.redirect_uri = redirect_uri  # unchanged, as it is registered
         self._bind = bind
         self._sockets: list[socket.socket] = []
@@ -129,25 +128,25 @@ class LoopbackReceiver:
         self._must_be_open()
         if not self._handler.starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
-        handler = self._handler
+        handler, loop = self._handler, asyncio.get_running_loop()
         handler.finish = finish
-        sockets, self._sockets = self._sockets, []
-        loop = asyncio.get_running_loop()
-        kept = copy_all(sockets)
+        server = CallbackServer(self._sockets, handler, loop)
+        self._sockets = []
         try:
             async with asyncio.timeout(timeout):
-                await CallbackServer(handler).run(sockets)
+                _start(server.start())
+                await asyncio.wrap_future(server.over)
         except TimeoutError:
             if not handler.result.done():  # otherwise the response came at the last moment
                 raise timed_out(timeout, self.redirect_uri, handler) from None
         finally:
+            handler.result.cancel()
+            server.owner = None
+            end = _close if handler.has_response else _keep
+            ended = _start(end(self._place, server))
             # Garbage of a loop that was left behind must not wait for the thread: perhaps that
-            # collects it, or Python ends. Its sockets are garbage too.
-            if handler.has_response or not loop.is_running():
-                close_all(kept)
-            else:
-                handler.result.cancel()
-                _run(_keep(self._place, kept, handler))
+            # collects it, or Python ends.
+            wait([ended], None if loop.is_running() else 0)
         result: T = handler.result.result()
         return result
 
@@ -192,8 +191,8 @@ def can_listen(redirect_uri: str) -> bool:
     return is_here
 
 
-# The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
-_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
+# The kept ports, the oldest first, and what serves them; only the thread changes them.
+_kept: dict[object, CallbackServer] = {}
 
 
 def is_a_port_kept() -> bool:
@@ -208,41 +207,36 @@ def wait_for_kept_ports() -> None:
 
 def take_port(place: object) -> list[socket.socket]:
     """Return the sockets of a kept port for another login; none if it is free now."""
-    return _run(_take(place)) if _kept else []
-
-
-async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
-    if len(_kept) >= MOST_KEPT:
-        close_all(await _take(next(iter(_kept))))
-    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
+    return _start(_take(place)).result()
 
 
 async def _take(place: object) -> list[socket.socket]:
-    if place not in _kept:  # another login has taken it, or its time is over
-        return []
-    sockets, serving = _kept.pop(place)
-    taken = copy_all(sockets) if _CAN_SHARE else []  # before the server closes them
-    serving.cancel()
-    await asyncio.wait([serving])
-    return taken
+    return await _kept.pop(place).stop() if place in _kept else []
 
 
-async def _serve(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(KEPT_SECONDS):
-            await CallbackServer(handler, is_kept=True).run(sockets)
-    _kept.pop(place, None)
+async def _keep(place: object, server: CallbackServer) -> None:
+    if len(_kept) >= MOST_KEPT:
+        await _close(*next(iter(_kept.items())))
+    _kept[place] = server
+    loop = asyncio.get_running_loop()
+    loop.call_later(KEPT_SECONDS, lambda: _start(_close(place, server)))
 
 
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the thread, and wait for it: the thread never waits for others."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid())).result()
+async def _close(place: object, server: CallbackServer) -> None:
+    close_all(await server.stop())
+    if _kept.get(place) is server:
+        del _kept[place]
+
+
+def _start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine in the thread, which never waits for others."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid()))
 
 
 @cache
 def _thread(_: int) -> asyncio.AbstractEventLoop:
     """Start the process's thread, and return its event loop; a fork has its own."""
-    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see _CAN_SHARE
+    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, which has no readers
     threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
     return loop
 
