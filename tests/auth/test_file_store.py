@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import io
 import json
 import os
 import pickle
@@ -273,12 +272,11 @@ async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None
 async def test_a_file_that_fails_while_it_is_read_is_an_error(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Failing(io.BytesIO):
-        def read(self, size: int | None = -1) -> bytes:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     await store.save(make_token("kept"))
-    monkeypatch.setattr(os, "fdopen", lambda *_, **__: Failing())
+    monkeypatch.setattr(os, "read", fail)
     assert "cannot be read: Input/output error" in await error_of(store.load())
 
 

@@ -34,11 +34,9 @@ _COMMON_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CallbackRequest:
-    """A request; several headers of one name are joined, and so equal no expected value."""
-
     method: str
     target: str
-    headers: httpx.Headers
+    headers: httpx.Headers  # several of one name are joined, and so equal no expected value
     body: bytes = b""
 
 
@@ -61,40 +59,26 @@ class StartAddress:
 
     def __init__(self, authorization_url: str, answer_path: str) -> None:
         self.path = f"/{secrets.token_urlsafe(32)}"  # it cannot be guessed
-        self._leads_to = str(httpx.URL(authorization_url))  # ASCII, as a header must be
-        # Cookies ignore ports: other logins and other programs at this host have theirs too.
-        self._name = f"login-{secrets.token_hex(8)}"
-        self._value = secrets.token_urlsafe(32)
-        self._is_opened = False
-        # Cookies go to all ports of a host: only a request for the answer's path carries this one.
-        self._answer_path = answer_path
-
-    def open(self) -> dict[str, str] | None:
-        """Return the headers of the redirect; None if it was opened before."""
-        if self._is_opened:
-            return None
-        self._is_opened = True
+        self.is_opened = False
+        # Cookies go to all ports of a host: other logins and other programs there have theirs too,
+        # and only a request for the answer's path carries this one. Strict: no request that another
+        # site causes carries it. The page's own request does.
+        name, value = f"login-{secrets.token_hex(8)}", secrets.token_urlsafe(32)
+        cookie = f"{name}={{}}; Path={answer_path}; Max-Age={{}}; HttpOnly; SameSite=Strict"
+        self._cookie = f"{name}={value}".encode()
         # An earlier page at this port may have left a service worker or a cached page, which would
         # receive the response. A worker that does not let this address through gets no reply,
         # because requests of scripts are refused. Cookies are not deleted.
-        return {
-            "Location": self._leads_to,
-            "Set-Cookie": self._set_cookie(self._value, _MAX_AGE),
+        self.redirect = {
+            "Location": str(httpx.URL(authorization_url)),  # ASCII, as a header must be
+            "Set-Cookie": cookie.format(value, _MAX_AGE),
             "Clear-Site-Data": '"cache", "storage"',
         }
+        self.deletion = {"Set-Cookie": cookie.format("", 0)}
 
     def is_bound_to(self, cookies: str) -> bool:
-        expected = f"{self._name}={self._value}".encode()
         given = [cookie.strip().encode() for cookie in cookies.split(";")]
-        return any(hmac.compare_digest(cookie, expected) for cookie in given)
-
-    def delete_cookie(self) -> dict[str, str]:
-        return {"Set-Cookie": self._set_cookie("", 0)}
-
-    def _set_cookie(self, value: str, seconds: int) -> str:
-        # Strict: no request that another site causes carries it. The page's own request does.
-        pair = f"{self._name}={value}; Path={self._answer_path}; Max-Age={seconds}"
-        return f"{pair}; HttpOnly; SameSite=Strict"
+        return any(hmac.compare_digest(cookie, self._cookie) for cookie in given)
 
 
 class _Posted(BaseModel):
@@ -130,21 +114,18 @@ class CallbackHandler:
         if path not in {self._path, *self.starts}:
             return reply_with(404, text="There is nothing here.\n")
         if request.method == "GET":
-            return _refuse_embedded(request) or self._redirect(path) or page()
+            start = self.starts.get(path)
+            return _refuse_embedded(request) or (self._open(start) if start else page())
         if request.method == "POST" and path == self._path:
             return self._refuse_foreign(request) or self._take_response(request)
         return reply_with(405, {"Allow": "GET, POST"}, text="Only GET and POST.\n")
 
-    def _redirect(self, path: str) -> httpx.Response | None:
-        """Redirect from a start address to the authorization URL; None for another address."""
-        start = self.starts.get(path)
-        if start is None:
-            return None
+    def _open(self, start: StartAddress) -> httpx.Response:
         if self.result.done():
             return reply_with(410, text="This login has ended. Start it again.\n")
-        redirect = start.open()
-        if redirect is not None:
-            return reply_with(302, redirect, text="")
+        if not start.is_opened:
+            start.is_opened = True
+            return reply_with(302, start.redirect, text="")
         self.result.set_exception(LoginError(_OPENED_TWICE))
         return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")
 
@@ -161,12 +142,12 @@ class CallbackHandler:
     def _take_response(self, request: CallbackRequest) -> httpx.Response:
         """Take it from a browser that opened a start address."""
         if self.result.done():
-            return reply_with(409, json=_shown(*_TOO_LATE))
+            return reply_with(409, json=_TOO_LATE)
         cookies = request.headers.get("cookie", "")
         opened = [start for start in self.starts.values() if start.is_bound_to(cookies)]
         if not opened:
             self.lacked_cookie = True
-            return reply_with(403, json=_shown(*_ANOTHER_BROWSER))
+            return reply_with(403, json=_ANOTHER_BROWSER)
         try:
             posted = _Posted.model_validate_json(request.body)
         except ValidationError:
@@ -185,16 +166,21 @@ class CallbackHandler:
             self.result.set_result(result)
             shown = _shown("You are logged in", f"{_DONE} {_CLOSE}", good=True)
         self.has_response = True
-        return reply_with(200, opened[0].delete_cookie(), json=shown)
+        return reply_with(200, opened[0].deletion, json=shown)
+
+
+def _shown(heading: str, text: str, *, good: bool = False) -> dict[str, object]:
+    """Return what the page shows; it reads JSON."""
+    return {"good": good, "heading": heading, "text": text}
 
 
 _DONE: Final = "The program that started this login has received its response."
 _CLOSE: Final = "You can close this tab and return to the program."
-_TOO_LATE: Final = (
+_TOO_LATE: Final = _shown(
     "This login has ended",
     "Its program takes no response any more. Close this tab; to log in, start the login again.",
 )
-_ANOTHER_BROWSER: Final = (
+_ANOTHER_BROWSER: Final = _shown(
     "The login was started in another browser",
     "Open the address that the program shows in this browser, and log in again.",
 )
@@ -213,11 +199,6 @@ def _refuse_embedded(request: CallbackRequest) -> httpx.Response | None:
     if "prefetch" in (get("sec-purpose") or get("purpose") or ""):
         return reply_with(503, text="Not in advance.\n")
     return None
-
-
-def _shown(heading: str, text: str, *, good: bool = False) -> dict[str, object]:
-    """Return what the page shows; it reads JSON."""
-    return {"good": good, "heading": heading, "text": text}
 
 
 @cache

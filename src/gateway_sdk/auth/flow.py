@@ -8,6 +8,8 @@ import logging
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote, unquote_plus
@@ -138,7 +140,16 @@ class ImplicitFlow:
             )
         if issuer is not None and not isinstance(issuer, str):
             raise ConfigurationError("must be a string", setting="issuer")
-        _check_parameters(url, extra)
+        if not isinstance(extra, Mapping) or not all(map(_is_text, chain(*extra.items()))):
+            raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
+        # No parameter is sent twice (RFC 6749, 3.1).
+        names = [*_OF_EACH_LOGIN, *(name for name, _ in url.params.multi_items()), *extra]
+        if len(set(names)) < len(names):
+            raise ConfigurationError(
+                f"has a parameter twice, or one that each login sets: {', '.join(_OF_EACH_LOGIN)}",
+                setting="authorization_url",
+                hint="; those of extra count too",
+            )
         self.authorization_url = authorization_url
         self.client_id = client_id
         self._scope = scope_names(scope)
@@ -248,30 +259,17 @@ def parse_without_fragment(setting: str, url: str, *, any_port: bool = False) ->
     return parsed
 
 
-def _check_parameters(url: httpx.URL, extra: Mapping[str, str]) -> None:
-    """Check that no parameter is sent twice (RFC 6749, 3.1)."""
-    if not isinstance(extra, Mapping) or not all(
-        isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
-        for pair in extra.items()
-        for text in pair
-    ):
-        raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
-    names = [*_OF_EACH_LOGIN, *(name for name, _ in url.params.multi_items()), *extra]
-    if len(set(names)) < len(names):
-        raise ConfigurationError(
-            f"has a parameter twice, or one that each login sets: {', '.join(_OF_EACH_LOGIN)}",
-            setting="authorization_url",
-            hint="; those of extra count too",
-        )
+def _is_text(text: object) -> bool:
+    """Tell whether it is a string without lone surrogates."""
+    return isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
 
 
 def _comparable(url: str) -> tuple[object, ...] | None:
     """Return the parts of a URL, normalized as browsers do; None if it is invalid."""
-    try:
+    with suppress(httpx.InvalidURL, ValueError):
         parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError):
-        return None
-    return parsed.scheme, parsed.userinfo, parsed.raw_host, parsed.port, parsed.raw_path
+        return parsed.scheme, parsed.userinfo, parsed.raw_host, parsed.port, parsed.raw_path
+    return None
 
 
 def _printable(text: str) -> str:
@@ -304,13 +302,11 @@ def _denied(given: dict[str, str]) -> AuthorizationDeniedError:
 def _lifetime(given: dict[str, str]) -> int | None:
     """Return the token's lifetime in seconds; None if it is missing or not a number."""
     text = given.get("expires_in", "")
-    if not text:
-        return None
     seconds = _SECONDS.fullmatch(text)
     if seconds is None:
-        _logger.warning(
-            "expires_in is not a number of seconds: the token is used until it is refused"
-        )
+        if text:
+            told = "expires_in is not a number of seconds: the token is used until it is refused"
+            _logger.warning(told)
         return None
     if (lifetime := int(seconds[2])) <= 0:
         raise MalformedResponseError("the access token in the response has already expired")

@@ -105,14 +105,10 @@ def _parse(record: bytes | str | None, key: TokenKey, place: str) -> Token | Non
         return None
     try:
         given: Any = json.loads(record)
-        if TokenKey(given["authorization_url"], given["client_id"], given["gateway"]) == key:
-            return Token(
-                given["access_token"],
-                expires_at=given["expires_at"],
-                obtained_at=given["obtained_at"],
-                scope=given["scope"],
-            )
-    except (ValueError, TypeError, KeyError, RecursionError):
+        if asdict(key).items() <= given.items():
+            times = {name: given[name] for name in ("expires_at", "obtained_at")}
+            return Token(given["access_token"], scope=given["scope"], **times)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise UnusableRecordError(f"{place} has no valid token for {key.gateway}: log in again")
 
@@ -208,27 +204,20 @@ class PrivateFileStore:
             return None
         try:
             _check_folder(self.path.parent)
-            self._check(os.fstat(descriptor))
-            # Only after the check: fdopen fails for a folder.
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(MAX_RECORD)
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise TokenStoreError(f"{self.path} is not an ordinary file")
+            if _is_of_another(status):
+                raise TokenStoreError(f"the file {self.path} belongs to another user")
+            if _HAS_MODES and status.st_mode & _OTHERS:
+                mode = stat.S_IMODE(status.st_mode)
+                raise UnusableRecordError(
+                    f"the file {self.path} is accessible to other users (mode {mode:04o}): its "
+                    "token may be known; log in again"
+                )
+            return os.read(descriptor, MAX_RECORD)
         finally:
             os.close(descriptor)
-
-    def _check(self, status: os.stat_result) -> None:
-        """Refuse a file that others could have written, or can read."""
-        if not stat.S_ISREG(status.st_mode):
-            raise TokenStoreError(f"{self.path} is not an ordinary file")
-        if not _HAS_MODES:
-            return
-        if status.st_uid != os.getuid():
-            raise TokenStoreError(f"the file {self.path} belongs to another user")
-        if status.st_mode & _OTHERS:
-            mode = stat.S_IMODE(status.st_mode)
-            raise UnusableRecordError(
-                f"the file {self.path} is accessible to other users (mode {mode:04o}): its token "
-                "may be known; log in again"
-            )
 
     def _write(self, record: bytes) -> None:
         folder = self.path.parent
@@ -281,17 +270,20 @@ def prepare_folder(folder: Path) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    if not _HAS_MODES:
-        return
-    status = folder.stat()
-    problem = "can be written by others" if status.st_mode & _OTHERS_WRITE else None
-    if status.st_uid != os.getuid():
+    status, problem = folder.stat(), None
+    if _is_of_another(status):
         problem = "belongs to another user"
+    elif _HAS_MODES and status.st_mode & _OTHERS_WRITE:
+        problem = "can be written by others"
     if problem:
         raise TokenStoreError(
             f"the folder {folder} {problem}: choose one that only you can write, such as a new "
             "folder in it"
         )
+
+
+def _is_of_another(status: os.stat_result) -> bool:
+    return _HAS_MODES and status.st_uid != os.getuid()
 
 
 def _patiently(work: Callable[[], T]) -> T:

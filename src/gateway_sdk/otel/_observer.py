@@ -65,38 +65,6 @@ _FIRST_FAILURE: Final = 400
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
-class _Metrics:
-    def __init__(self, provider: MeterProvider | None) -> None:
-        meter = get_meter("gateway_sdk", __version__, provider, SCHEMA)
-        self._requests, self._calls, self._slots = (
-            meter.create_histogram(
-                name, "s", description, explicit_bucket_boundaries_advisory=boundaries
-            )
-            for name, description, boundaries in _HISTOGRAMS
-        )
-
-    def attempt(self, call: CallInfo, attempt: Attempt, error: str | None) -> None:
-        server: dict[str, str | int] = {"server.address": call.host, "server.port": call.port}
-        if attempt.slot_wait:
-            self._slots.record(attempt.slot_wait, server)
-        operation = call.operation
-        attributes = {
-            "gateway.operation": operation.name, "http.request.method": operation.method, **server
-        }  # fmt: skip
-        if attempt.status is not None:
-            attributes["http.response.status_code"] = attempt.status
-        if error is not None:
-            attributes["error.type"] = error
-        seconds = attempt.elapsed - attempt.slot_wait - attempt.rate_wait
-        self._requests.record(seconds if seconds > 0 else 0.0, attributes)
-
-    def call(self, call: CallInfo, outcome: Outcome, error: str | None, elapsed: float) -> None:
-        attributes = {"gateway.operation": call.operation.name, "gateway.outcome": outcome.name}
-        if error is not None:
-            attributes["error.type"] = error
-        self._calls.record(elapsed, attributes)
-
-
 class _Current:
     """A context that is current from now on until `leave`."""
 
@@ -152,7 +120,13 @@ class OpenTelemetry(Observer):
             raise ConfigurationError("must be True or False", setting="propagate")
         self._propagate = propagate
         self._tracer = trace.get_tracer("gateway_sdk", __version__, tracer_provider, SCHEMA)
-        self._metrics = _Metrics(meter_provider)
+        meter = get_meter("gateway_sdk", __version__, meter_provider, SCHEMA)
+        self._attempt_times, self._call_times, self._slot_waits = (
+            meter.create_histogram(
+                name, "s", description, explicit_bucket_boundaries_advisory=boundaries
+            )
+            for name, description, boundaries in _HISTOGRAMS
+        )
         self._calls: dict[CallInfo, _Call] = {}
         self._runs: dict[RunInfo, Span] = {}
 
@@ -171,9 +145,16 @@ class OpenTelemetry(Observer):
         span, inside = state.span, state.current.context
         state.attempts = number
         if span.is_recording():
-            span = state.attempt = self._attempt_span(call, number, inside)
+            method, path = call.operation.method, call.operation.path
+            name, attributes = _attempt_of(call.base_url, call.host, call.port, method, path)
+            if number > 1:
+                attributes = {**attributes, "http.request.resend_count": number - 1}
+            span = self._tracer.start_span(name, inside, trace.SpanKind.CLIENT, attributes)
+            state.attempt = span
             inside = set_span_in_context(span, inside)
-        inside = _without_instrumentors(inside)
+        if _SUPPRESS is not None and _INSTRUMENTORS in sys.modules:
+            # Instrumentors of HTTP clients make no spans of their own.
+            inside = context.set_value(_SUPPRESS, value=True, context=inside)
         if inside is not state.current.context:
             state.exchange = _Current(inside)
         return fields_of(span) if self._propagate else None
@@ -205,16 +186,15 @@ class OpenTelemetry(Observer):
         if state.exchange is not None:  # a hook of another observer raised: the end was not told
             state.exchange.leave()
         state.current.leave()  # first: a processor of spans may raise
-        kind = _error_of(error)
+        told = {"gateway.outcome": outcome.name, **_error_of(error)}
         try:
             if state.given_up is not None:
-                self._end_attempt(call, state, state.given_up, kind)
+                self._end_attempt(call, state, state.given_up, told.get("error.type"))
             elif state.attempt is not None:
                 state.attempt.end()
         finally:
-            done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
-            _end(state.span, done, kind)
-            self._metrics.call(call, outcome, kind, elapsed)
+            _end(state.span, {"gateway.attempts": state.attempts, **told})
+            self._call_times.record(elapsed, {"gateway.operation": call.operation.name, **told})
 
     def run_started(self, run: RunInfo) -> None:
         """Start the span of a bulk run."""
@@ -239,28 +219,27 @@ class OpenTelemetry(Observer):
     ) -> None:
         """End the span of a bulk run."""
         del elapsed
-        attributes = {"gateway.items.done": done, "gateway.items.failed": failed}
-        _end(self._runs.pop(run), attributes, _error_of(error))
+        counts = {"gateway.items.done": done, "gateway.items.failed": failed}
+        _end(self._runs.pop(run), {**counts, **_error_of(error)})
 
     def _end_attempt(
         self, call: CallInfo, state: _Call, attempt: Attempt, error: str | None
     ) -> None:
+        told: dict[str, Any] = {}
+        if attempt.status is not None:
+            told["http.response.status_code"] = attempt.status
+        if error is not None:
+            told["error.type"] = error
         span, state.attempt = state.attempt, None
         if span is not None:
-            attributes: dict[str, Any] = {"gateway.outcome": attempt.outcome.name}
-            if attempt.status is not None:
-                attributes["http.response.status_code"] = attempt.status
-            _end(span, attributes, error)
-        self._metrics.attempt(call, attempt, error)
-
-    def _attempt_span(self, call: CallInfo, number: int, outside: Context) -> Span:
-        operation = call.operation
-        name, attributes = _attempt_of(
-            call.base_url, call.host, call.port, operation.method, operation.path
-        )
-        if number > 1:
-            attributes = {**attributes, "http.request.resend_count": number - 1}
-        return self._tracer.start_span(name, outside, trace.SpanKind.CLIENT, attributes)
+            _end(span, {"gateway.outcome": attempt.outcome.name, **told})
+        server: dict[str, str | int] = {"server.address": call.host, "server.port": call.port}
+        if attempt.slot_wait:
+            self._slot_waits.record(attempt.slot_wait, server)
+        told["gateway.operation"] = call.operation.name
+        told["http.request.method"] = call.operation.method
+        seconds = attempt.elapsed - attempt.slot_wait - attempt.rate_wait
+        self._attempt_times.record(seconds if seconds > 0 else 0.0, {**told, **server})
 
 
 @lru_cache
@@ -287,27 +266,17 @@ def _links(outside: Context) -> list[Link] | None:
     return [Link(run)]
 
 
-def _without_instrumentors(inside: Context) -> Context:
-    """Return a context in which instrumentors of HTTP clients make no spans of their own."""
-    # The same one if no instrumentor is loaded.
-    if _SUPPRESS is None or _INSTRUMENTORS not in sys.modules:
-        return inside
-    return context.set_value(_SUPPRESS, value=True, context=inside)
-
-
-def _end(span: Span, attributes: dict[str, Any], error: str | None) -> None:
-    """End a span; *error* is its `error.type`, or None if it did not fail."""
-    if error is not None:
-        attributes["error.type"] = error
+def _end(span: Span, attributes: dict[str, Any]) -> None:
+    if "error.type" in attributes:
         span.set_status(trace.StatusCode.ERROR)
     span.set_attributes(attributes)
     span.end()
 
 
-def _error_of(error: BaseException | None) -> str | None:
-    """Return the `error.type`: the class of an error; None for a caller that gave up."""
+def _error_of(error: BaseException | None) -> dict[str, Any]:
+    """Return the `error.type`: the class of an error; nothing for a caller that gave up."""
     gave_up = error is None or isinstance(error, CancelledError | GeneratorExit)
-    return None if gave_up else type(error).__name__
+    return {} if gave_up else {"error.type": type(error).__name__}
 
 
 def _check(name: str, given: object, kind: type) -> None:
