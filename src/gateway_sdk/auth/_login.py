@@ -146,11 +146,9 @@ async def _read_pasted(
 def _opens(url: str, browser: str | Callable[[str], bool] | None) -> bool:
     """Open a URL; a text browser blocks until the user closes it."""
     with suppress(Exception):  # of the caller's function; the user is told what to do
-        if callable(browser):
-            return bool(browser(url))
-        if browser is None:
-            return webbrowser.open(url)  # the first one that works
-        return webbrowser.get(browser).open(url)
+        if isinstance(browser, str):
+            return webbrowser.get(browser).open(url)
+        return bool((browser or webbrowser.open)(url))  # by default the first one that works
     return False
 
 
@@ -206,18 +204,21 @@ class PasteFromTerminal:
 
 
 async def _read(descriptor: int) -> bytes:
+    read = partial(os.read, descriptor, 4096)
     if _TERMIOS:
-        await _until_readable(descriptor)
-        return os.read(descriptor, 4096)
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        with suppress(PermissionError):  # an ordinary file is always readable
+            loop.add_reader(descriptor, readable.set)
+            try:
+                await readable.wait()
+            finally:
+                loop.remove_reader(descriptor)
+        return read()
     if os.isatty(descriptor):
         return await _next_key()
-    # This thread cannot be stopped: what comes after the login may be lost.
-    return await in_daemon_thread(_THREAD, partial(_read_or_end, descriptor))
-
-
-def _read_or_end(descriptor: int) -> bytes:
     with suppress(OSError):
-        return os.read(descriptor, 4096)
+        # This thread cannot be stopped: what comes after the login may be lost.
+        return await in_daemon_thread(_THREAD, read)
     return b""
 
 
@@ -233,28 +234,13 @@ async def _next_key() -> bytes:
         console.getwch()
 
 
-async def _until_readable(descriptor: int) -> None:
-    """Wait for input without a thread, because a reading thread cannot be stopped."""
-    loop, readable = asyncio.get_running_loop(), asyncio.Event()
-    try:
-        loop.add_reader(descriptor, readable.set)
-    except PermissionError:  # an ordinary file is always readable
-        return
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(descriptor)
-
-
 @contextmanager
 def _without_echo(descriptor: int) -> Generator[None]:
     """Switch off a terminal's echo and line mode; leave other inputs as they are."""
     if not _TERMIOS or not os.isatty(descriptor):
         yield
         return
-    # Imported here: not every system has it.
-    import termios  # noqa: PLC0415
-
+    termios: Any = import_module("termios")  # not every system has it
     before = termios.tcgetattr(descriptor)
     # Not `tty.setcbreak`, which since Python 3.12 changes what Enter sends, too.
     changed = termios.tcgetattr(descriptor)

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -154,13 +153,10 @@ async def _read_request(http: h11.Connection, connection: socket.socket) -> Call
 
 
 async def _next(http: h11.Connection, connection: socket.socket) -> object:
+    loop = asyncio.get_running_loop()
     while (event := http.next_event()) is h11.NEED_DATA:
-        http.receive_data(await _receive(connection))
+        http.receive_data(await loop.sock_recv(connection, _PIECE))
     return event
-
-
-async def _receive(connection: socket.socket) -> bytes:
-    return await asyncio.get_running_loop().sock_recv(connection, _PIECE)
 
 
 _MAX_CONNECTIONS: Final = 16
@@ -181,7 +177,7 @@ class CallbackServer:
     ) -> None:
         self._sockets = sockets
         self._handler = handler
-        self._connections: dict[asyncio.Task[None], None] = {}
+        self._connections: dict[asyncio.Task[None], socket.socket] = {}
         self.owner: asyncio.AbstractEventLoop | None = owner  # who waits for the login; later None
         # Done when a request has ended the login, and has had its reply.
         self.over = Future[None]()
@@ -210,16 +206,16 @@ class CallbackServer:
             if len(served) >= _MAX_CONNECTIONS:
                 served[0].cancel()
             task = asyncio.create_task(self._serve(connection))
-            self._connections[task] = None
-            task.add_done_callback(partial(self._ended, connection))
+            self._connections[task] = connection
+            task.add_done_callback(self._ended)
 
-    def _ended(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
-        del self._connections[task]
-        connection.close()
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._connections.pop(task).close()
         self._replied()  # also if the browser left before the reply
 
     async def _serve(self, connection: socket.socket) -> None:
-        with suppress(OSError, TimeoutError):
+        # Browsers open connections in advance and close them unused: that is the EOFError.
+        with suppress(OSError, TimeoutError, EOFError):
             async with asyncio.timeout(_CONNECTION_TIMEOUT):
                 await self._reply(connection)
 
@@ -233,16 +229,14 @@ class CallbackServer:
             reply = refusal or await self._handle(request)
         except h11.RemoteProtocolError as error:
             reply = reply_with(error.error_status_hint, text="This request cannot be read.\n")
-        except EOFError:  # browsers open connections in advance and close them unused
-            return
         headers = [*reply.headers.raw, (b"Connection", b"close")]
         head = http.send(h11.Response(status_code=reply.status_code, headers=headers)) or b""
-        content = reply.content if with_body else b""
-        await asyncio.get_running_loop().sock_sendall(connection, head + content)
+        content, loop = reply.content if with_body else b"", asyncio.get_running_loop()
+        await loop.sock_sendall(connection, head + content)
         connection.shutdown(socket.SHUT_WR)
         self._replied()
         rest = _MAX_BODY  # discarded
-        while rest > 0 and (piece := await _receive(connection)):
+        while rest > 0 and (piece := await loop.sock_recv(connection, _PIECE)):
             rest -= len(piece)
 
     async def _handle(self, request: CallbackRequest) -> httpx.Response:

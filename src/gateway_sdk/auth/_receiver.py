@@ -162,7 +162,6 @@ class LoopbackReceiver:
 def timed_out(
     seconds: float | None, redirect_uri: str, handler: CallbackHandler | None = None
 ) -> LoginTimeoutError:
-    """Return the error for a login that was not finished in time."""
     refused = handler.refused if handler else 0
     why = (
         "no response came. If the authorization server showed an error, the redirect URI "
@@ -175,9 +174,8 @@ def timed_out(
             "a response came without the login's cookie, from a browser that blocks cookies or "
             "that did not open the login's address"
         )
-    return LoginTimeoutError(
-        f"the login was not finished within {seconds:g} s: {why}", refused=refused
-    )
+    told = f"the login was not finished within {seconds:g} s: {why}"
+    return LoginTimeoutError(told, refused=refused)
 
 
 def can_listen(redirect_uri: str) -> bool:

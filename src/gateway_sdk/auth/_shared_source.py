@@ -224,7 +224,13 @@ class SharedTokenSource(NotPickled):
             raise copy.copy(self._failure)
         try:
             async with self._turn_to_log_in() as found:
-                token = found or await self._token_of(acquire)
+                token: Any = found or await _result_of(
+                    acquire, None, LoginError, "the login failed: "
+                )
+                if not isinstance(token, Token):
+                    raise LoginError("acquire must return a Token")
+                if token.expired(time.time(), leeway=0.0):
+                    raise LoginError("the login returned a token that has already expired")
                 self.note_success(token)  # a server may issue the same token again
                 self._cached = self._cached_of(token)
                 if found is None:
@@ -242,14 +248,6 @@ class SharedTokenSource(NotPickled):
     def _end_login(self, token: Token | None, failure: GatewayError | None) -> None:
         self._obtained, self._failure = token, failure
         self._counts_until = time.monotonic() + self._hold
-
-    async def _token_of(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
-        token: Any = await _result_of(acquire, None, LoginError, "the login failed: ")
-        if not isinstance(token, Token):
-            raise LoginError("acquire must return a Token")
-        if token.expired(time.time(), leeway=0.0):
-            raise LoginError("the login returned a token that has already expired")
-        return token
 
     @asynccontextmanager
     async def _turn_to_log_in(self) -> AsyncGenerator[Token | None]:
@@ -281,15 +279,14 @@ class SharedTokenSource(NotPickled):
         """Read the store; TokenStoreError whatever it raises, or if it hangs."""
         told = "the access token cannot be read: "
         loaded: Any = await _result_of(self._store.load, _TIMEOUT, TokenStoreError, told)
-        if loaded is not None and not isinstance(loaded, Token):
+        if not isinstance(loaded, Token | None):
             raise TokenStoreError(f"{told}its store returned no Token")
         return None if loaded is None else self._cached_of(loaded)
 
     async def _save(self, token: Token) -> None:
-        """Store a token; a failure is logged only, because the token can be used."""
         try:
             await _result_of(lambda: self._store.save(token), _TIMEOUT, TokenStoreError)
-        except GatewayError as error:
+        except GatewayError as error:  # the token can be used
             _logger.warning("the access token is not saved for other processes: %s", error)
 
     def _cached_of(self, token: Token) -> CachedToken:

@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -53,8 +53,7 @@ class TokenKey:
     @property
     def digest(self) -> str:
         """A name for files and entries: 32 hexadecimal digits."""
-        parts = json.dumps([self.authorization_url, self.client_id, self.gateway])
-        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
 
 
 class TokenStore(Protocol):

@@ -114,8 +114,13 @@ class OpenTelemetry(Observer):
         Raises:
             ConfigurationError: an argument is wrong; the message names it.
         """
-        _check("tracer_provider", tracer_provider, TracerProvider)
-        _check("meter_provider", meter_provider, MeterProvider)
+        for name, given, kind in (
+            ("tracer_provider", tracer_provider, TracerProvider),
+            ("meter_provider", meter_provider, MeterProvider),
+        ):
+            if not isinstance(given, kind | None):
+                problem = f"must be a {kind.__name__} of OpenTelemetry, or None"
+                raise ConfigurationError(problem, setting=name)
         if not isinstance(propagate, bool):
             raise ConfigurationError("must be True or False", setting="propagate")
         self._propagate = propagate
@@ -277,13 +282,6 @@ def _error_of(error: BaseException | None) -> dict[str, Any]:
     """Return the `error.type`: the class of an error; nothing for a caller that gave up."""
     gave_up = error is None or isinstance(error, CancelledError | GeneratorExit)
     return {} if gave_up else {"error.type": type(error).__name__}
-
-
-def _check(name: str, given: object, kind: type) -> None:
-    if given is not None and not isinstance(given, kind):
-        raise ConfigurationError(
-            f"must be a {kind.__name__} of OpenTelemetry, or None", setting=name
-        )
 
 
 def fields_of(span: Span) -> Mapping[str, str]:
