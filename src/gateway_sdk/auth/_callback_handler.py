@@ -130,7 +130,6 @@ class CallbackHandler:
         return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")
 
     def _refuse_foreign(self, request: CallbackRequest) -> httpx.Response | None:
-        """Refuse what is not from the receiver's own page."""
         get = request.headers.get
         is_own_origin = get("origin") == f"http://{self._authority}"
         if not is_own_origin or get("sec-fetch-site") not in (None, "same-origin"):
@@ -140,7 +139,6 @@ class CallbackHandler:
         return None
 
     def _take_response(self, request: CallbackRequest) -> httpx.Response:
-        """Take it from a browser that opened a start address."""
         if self.result.done():
             return reply_with(409, json=_TOO_LATE)
         cookies = request.headers.get("cookie", "")
@@ -170,8 +168,7 @@ class CallbackHandler:
 
 
 def _shown(heading: str, text: str, *, good: bool = False) -> dict[str, object]:
-    """Return what the page shows; it reads JSON."""
-    return {"good": good, "heading": heading, "text": text}
+    return {"good": good, "heading": heading, "text": text}  # as the page's script reads it
 
 
 _DONE: Final = "The program that started this login has received its response."

@@ -187,20 +187,19 @@ class PasteFromTerminal:
             raise ConfigurationError("pasting needs a terminal, a pipe or a file") from None
         line = bytearray()
         with _without_echo(descriptor):
-            # Empty lines are skipped: pasting adds some, and so does "\r\n".
-            while (byte := await self._next(descriptor)) not in {*_ENTER, _END} or not line:
+            while True:
+                if not self._read:
+                    self._read += await _read(descriptor) or bytes([_END])
+                byte = self._read.pop(0)
+                # Empty lines are skipped: pasting adds some, and so does "\r\n".
+                if line and byte in {*_ENTER, _END}:
+                    return line.decode("utf-8", "replace")
                 if byte == _END:
                     raise EOFError
                 if byte in _BACKSPACE:
                     del line[-1:]
                 elif byte not in _ENTER and len(line) < _LONGEST:
                     line.append(byte)
-        return line.decode("utf-8", "replace")
-
-    async def _next(self, descriptor: int) -> int:
-        if not self._read:
-            self._read += await _read(descriptor) or bytes([_END])
-        return self._read.pop(0)
 
 
 async def _read(descriptor: int) -> bytes:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -168,33 +169,28 @@ _CONNECTION_TIMEOUT: Final = 10.0
 _ANOTHER_USER: Final = "Only the user who started the login may call this address.\n"
 
 
+@dataclass(eq=False, repr=False)
 class CallbackServer:
-    def __init__(
-        self,
-        sockets: list[socket.socket],
-        handler: CallbackHandler,
-        owner: asyncio.AbstractEventLoop,
-    ) -> None:
-        self._sockets = sockets
-        self._handler = handler
-        self._connections: dict[asyncio.Task[None], socket.socket] = {}
-        self.owner: asyncio.AbstractEventLoop | None = owner  # who waits for the login; later None
-        # Done when a request has ended the login, and has had its reply.
-        self.over = Future[None]()
-        self.over.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+    sockets: list[socket.socket]
+    handler: CallbackHandler
+    owner: asyncio.AbstractEventLoop | None  # of who waits for the login; None after that
+    # Done when a request has ended the login, and has had its reply.
+    over: Future[None] = field(default_factory=Future[None])
+    connections: dict[asyncio.Task[None], socket.socket] = field(default_factory=dict)
 
     async def start(self) -> None:
-        for listener in self._sockets:
+        self.over.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+        for listener in self.sockets:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     async def stop(self) -> list[socket.socket]:
         """Cut the connections; return the listening sockets, whose next owner closes them."""
-        sockets, self._sockets = self._sockets, []
+        sockets, self.sockets = self.sockets, []
         for listener in sockets:
             asyncio.get_running_loop().remove_reader(listener)
-        for task in self._connections:
+        for task in self.connections:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*self.connections, return_exceptions=True)
         return sockets
 
     def _accept(self, listener: socket.socket) -> None:
@@ -202,15 +198,15 @@ class CallbackServer:
         with suppress(OSError):  # the client has left
             connection, _ = listener.accept()
             connection.settimeout(0)
-            served = [other for other in self._connections if not other.cancelling()]
+            served = [other for other in self.connections if not other.cancelling()]
             if len(served) >= _MAX_CONNECTIONS:
                 served[0].cancel()
             task = asyncio.create_task(self._serve(connection))
-            self._connections[task] = connection
+            self.connections[task] = connection
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._connections.pop(task).close()
+        self.connections.pop(task).close()
         self._replied()  # also if the browser left before the reply
 
     async def _serve(self, connection: socket.socket) -> None:
@@ -220,19 +216,21 @@ class CallbackServer:
                 await self._reply(connection)
 
     async def _reply(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
         is_refused, with_body = _is_refused(connection), True
         try:
             request = await _read_request(http, connection)
             with_body = request.method != "HEAD"
-            refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
-            reply = refusal or await self._handle(request)
+            reply = reply_with(403, text=_ANOTHER_USER)
+            if not is_refused:  # what reads a response belongs to the event loop of its owner
+                handling = self._handle(request), self.owner or loop
+                reply = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(*handling))
         except h11.RemoteProtocolError as error:
             reply = reply_with(error.error_status_hint, text="This request cannot be read.\n")
         headers = [*reply.headers.raw, (b"Connection", b"close")]
         head = http.send(h11.Response(status_code=reply.status_code, headers=headers)) or b""
-        content, loop = reply.content if with_body else b"", asyncio.get_running_loop()
-        await loop.sock_sendall(connection, head + content)
+        await loop.sock_sendall(connection, head + (reply.content if with_body else b""))
         connection.shutdown(socket.SHUT_WR)
         self._replied()
         rest = _MAX_BODY  # discarded
@@ -240,16 +238,10 @@ class CallbackServer:
             rest -= len(piece)
 
     async def _handle(self, request: CallbackRequest) -> httpx.Response:
-        async def handle() -> httpx.Response:
-            return self._handler.reply(request)
-
-        # What reads the response is the caller's own, and belongs to its event loop.
-        if self.owner is None:
-            return await handle()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(handle(), self.owner))
+        return self.handler.reply(request)
 
     def _replied(self) -> None:
-        if self._handler.result.done() and not self.over.done():
+        if self.handler.result.done() and not self.over.done():
             self.over.set_result(None)
 
 

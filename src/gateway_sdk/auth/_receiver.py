@@ -198,7 +198,6 @@ def is_a_port_kept() -> bool:
 
 
 def wait_for_kept_ports() -> None:
-    """Wait until no port is kept any more."""
     while _kept:
         time.sleep(0.1)  # Ctrl-C ends it
 

@@ -83,7 +83,7 @@ class _Current:
 class _Call:
     span: Span
     current: _Current  # the context that has it
-    exchange: _Current | None = None  # that of the attempt under way; None between attempts
+    exchange: _Current | None = None  # that of the last attempt
     attempt: Span | None = None
     attempts: int = 0
     given_up: Attempt | None = None
@@ -169,7 +169,6 @@ class OpenTelemetry(Observer):
         state = self._calls[call]
         if state.exchange is not None:
             state.exchange.leave()
-            state.exchange = None
         if attempt.error in _GAVE_UP:
             state.given_up = attempt
             return
@@ -188,7 +187,7 @@ class OpenTelemetry(Observer):
     ) -> None:
         """End the span of the call."""
         state = self._calls.pop(call)
-        if state.exchange is not None:  # a hook of another observer raised: the end was not told
+        if state.exchange is not None:  # a hook of another observer may have raised before its end
             state.exchange.leave()
         state.current.leave()  # first: a processor of spans may raise
         told = {"gateway.outcome": outcome.name, **_error_of(error)}
