@@ -1,6 +1,5 @@
 """The stock instrumentors beside: no span twice, and none of the user's own lost."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.otel.telemetry import (
     id_of,
     parent_of,
     reply,
-    serving,
     traceparent_of,
 )
 from tests.support.calls import CALLS
@@ -83,36 +81,6 @@ async def test_requests_of_the_token_source_are_traced(
     assert [span.name for span in collector.spans] == ["GET", CANCELLING, "cancel_order"]
     asked, sent, call = collector.spans
     assert parent_of(asked) == parent_of(sent) == id_of(call)
-
-
-@each_client
-async def test_requests_of_the_content_are_traced_as_those_of_the_caller(
-    way: dict[str, Any], get: Any, collector: Collector
-) -> None:
-    async def content() -> AsyncIterator[bytes]:
-        for _ in range(2):
-            await get(other.url)
-            yield b"piece"
-
-    tasks: list[asyncio.Task[None]] = []
-
-    def progress(*_: object) -> None:
-        tasks.append(asyncio.create_task(get(other.url)))
-
-    async with serving() as other, calling(collector.observer, **way) as (_, sending):
-        with collector.tracer.start_as_current_span("mine"):
-            await sending.aml.update_document("d-1", content(), on_progress=progress)
-            await asyncio.gather(*tasks)
-
-    assert len(other.requests) == 2 + len(tasks) > 2
-    own = [span for span in collector.spans if span.name == "GET"]
-    assert {parent_of(span) for span in own} == {id_of(collector.named("mine"))}
-    assert len(own) == len(other.requests)
-    assert sorted(span.name for span in collector.spans if span not in own) == [
-        "PUT /aml/1.0.0/document/update/{docid}",
-        "mine",
-        "update_document",
-    ]
 
 
 @pytest.mark.parametrize("is_on", [True, False])
