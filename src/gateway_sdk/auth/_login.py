@@ -126,7 +126,15 @@ async def _first_token(
 
 
 async def _open_browser(url: str, browser: Browser, show: Callable[[str], object]) -> None:
-    if browser is not False and not await in_daemon_thread(_THREAD, partial(_opens, url, browser)):
+    def opens() -> bool:
+        with suppress(Exception):  # of the caller's function; the user is told what to do
+            if isinstance(browser, str):
+                return webbrowser.get(browser).open(url)
+            return bool((browser or webbrowser.open)(url))  # by default the first one that works
+        return False
+
+    # In a thread: a text browser blocks until the user closes it.
+    if browser is not False and not await in_daemon_thread(_THREAD, opens):
         show("No browser could be opened here.")
 
 
@@ -141,15 +149,6 @@ async def _read_pasted(
             show(f"Not this one: {error}. Paste the whole address, up to its end.")
         except (EOFError, ConfigurationError) as error:  # the browser is open: it is held
             raise LoginError(str(error) or "nothing was pasted") from None
-
-
-def _opens(url: str, browser: str | Callable[[str], bool] | None) -> bool:
-    """Open a URL; a text browser blocks until the user closes it."""
-    with suppress(Exception):  # of the caller's function; the user is told what to do
-        if isinstance(browser, str):
-            return webbrowser.get(browser).open(url)
-        return bool((browser or webbrowser.open)(url))  # by default the first one that works
-    return False
 
 
 _LONGEST: Final = 128 * 1024
