@@ -187,33 +187,32 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason_of_cause(cause: BaseException) -> Reason | None:
+    advice = Advice.REPEAT
     match cause:
+        case ssl.SSLCertVerificationError(verify_code=code, verify_message=problem):
+            hint = "; verify= names an authority to trust" if code in _UNTRUSTED else ""
+            text, advice = f"its certificate is not valid: {problem}{hint}", Advice.FIX
         case ssl.SSLError():
-            return _reason_of_tls(cause)
+            unknown = Reason(f"the TLS handshake failed: {_name_of(cause)}".removesuffix(": "))
+            return _found(_HANDSHAKES, cause) or unknown
         case socket.gaierror(errno=number) if number != socket.EAI_NONAME:
-            return Reason("the name could not be looked up")
+            text = "the name could not be looked up"
         case socket.gaierror() | UnicodeError():  # a part of the name is too long
-            return Reason("the name is not known", Advice.FIX)
+            text, advice = "the name is not known", Advice.FIX
+        case ConnectionRefusedError():
+            text = "connection refused"
         case ConnectionError():
-            is_refused = isinstance(cause, ConnectionRefusedError)
-            return Reason("connection refused") if is_refused else _BROKEN
+            return _BROKEN
         case OSError(errno=int(number)):
             text = os.strerror(number)
-            return Reason(text[:1].lower() + text[1:])
+            text = text[:1].lower() + text[1:]
         case _:
             return None
+    return Reason(text, advice)
 
 
 def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
     return Reason(str(error), Advice.FIX if str(error) == HTTP_2_ONLY else Advice.REPEAT)
-
-
-def _reason_of_tls(error: ssl.SSLError) -> Reason:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        hint = "; verify= names an authority to trust" if error.verify_code in _UNTRUSTED else ""
-        return Reason(f"its certificate is not valid: {error.verify_message}{hint}", Advice.FIX)
-    unknown = Reason(f"the TLS handshake failed: {_name_of(error)}".removesuffix(": "))
-    return _found(_HANDSHAKES, error) or unknown
 
 
 def _name_of(error: ssl.SSLError) -> str:
