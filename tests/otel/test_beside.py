@@ -1,4 +1,4 @@
-"""The stock instrumentors beside: no span twice, and none of the user's own lost."""
+"""The stock instrumentors beside: no span twice, and none of the token source lost."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
