@@ -78,7 +78,7 @@ async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
     prepared = PreparedRequest(base, address.raw_path, JSON, len(JSON), framing)
 
     async def call() -> Any:
-        transmission = Transmission(sent=False)
+        transmission = Transmission()
         reply = await engine.exchange(Request(prepared, base, framing, timeout, transmission))
         body = reply.body
         if reply.stream is not None:
