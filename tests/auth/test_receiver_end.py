@@ -342,6 +342,29 @@ def test_a_login_that_its_callers_have_left_stops_no_program(rest: str, is_silen
     assert not (ended.stderr and is_silent)
 
 
+CLOSED = """
+import asyncio, httpx
+from gateway_sdk.auth import LoopbackReceiver
+
+loop, receiver = asyncio.new_event_loop(), LoopbackReceiver()
+loop.run_until_complete(receiver.__aenter__())
+start = receiver.start_url("https://login.test/authorize")
+waits = loop.create_task(receiver.receive(lambda *_: None, timeout=None))
+loop.run_until_complete(asyncio.sleep(0))
+loop.close()
+print(httpx.get(start).status_code)
+waits._log_destroy_pending = False
+waits.get_coro().close()
+"""
+
+
+def test_a_browser_that_comes_after_the_loop_was_closed_is_told_so() -> None:
+    """Nobody waits for the login any more."""
+    command = [sys.executable, "-W", "error", "-c", CLOSED]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    assert (ended.stdout.strip(), ended.stderr) == (b"410", b"")
+
+
 FORKED = """
 import asyncio, os, sys
 from gateway_sdk.auth import ImplicitFlow, _receiver, login

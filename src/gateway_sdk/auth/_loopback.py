@@ -223,6 +223,9 @@ class CallbackServer:
             request = await _read_request(http, connection)
             with_body = request.method != "HEAD"
             reply = reply_with(403, text=_ANOTHER_USER)
+            if self.owner is not None and self.owner.is_closed():  # the login was left behind
+                self.handler.result.cancel()
+                self.owner = None
             if not is_refused:  # what reads a response belongs to the event loop of its owner
                 handling = self._handle(request), self.owner or loop
                 reply = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(*handling))

@@ -137,8 +137,9 @@ class LoopbackReceiver:
                 _start(server.start())
                 await asyncio.wrap_future(server.over)
         except TimeoutError:
-            if not handler.result.done():  # otherwise the response came at the last moment
+            if not handler.result.done():
                 raise timed_out(timeout, self.redirect_uri, handler) from None
+            await asyncio.wrap_future(server.over)  # the response came at the last moment
         finally:
             handler.result.cancel()
             server.owner = None
