@@ -6,9 +6,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Final
 
+import httpx
 from pydantic import ValidationError
 
 from gateway_sdk import errors, models
@@ -176,10 +176,7 @@ def _payload(reply: RawReply) -> "models.ErrorPayload | None":
 
 def _phrase(status: int) -> str:
     """Return the status with its standard phrase; the phrase of the reply could be any text."""
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
+    return f"{status} {httpx.codes.get_reason_phrase(status)}".rstrip()
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:

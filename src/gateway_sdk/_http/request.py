@@ -37,25 +37,23 @@ _HEADER_VALUE = re.compile(  # RFC 9110, 5.5: field-value, not empty
     r"[\x21-\x7e\x80-\xff]([\t \x21-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?"
 )
 
-_NOT_IN_HEADERS: Final = MappingProxyType(
-    {
-        "authorization": "give access_token= instead",
-        "token": "give token_header= instead",
-        "tenantid": "give tenant_id= instead",
-        "content-type": "give content_type= with the call instead",
-        "content-length": "it follows from the body",
-        "transfer-encoding": "it follows from the body",
-        "host": "it follows from base_url",
-        "accept-encoding": "only what the SDK can decompress may be asked for",
-        "connection": "connections are the SDK's",
-        "expect": "the SDK does not wait for 100 Continue",
-        "keep-alive": "connections are the SDK's",
-        "proxy-authorization": "it would go to the gateway",
-        "te": "the SDK does not read trailers",
-        "trailer": "the SDK does not send trailers",
-        "upgrade": "the SDK speaks HTTP/1.1 only",
-    }
-)
+_NOT_IN_HEADERS: Final = {
+    "authorization": "give access_token= instead",
+    "token": "give token_header= instead",
+    "tenantid": "give tenant_id= instead",
+    "content-type": "give content_type= with the call instead",
+    "content-length": "it follows from the body",
+    "transfer-encoding": "it follows from the body",
+    "host": "it follows from base_url",
+    "accept-encoding": "only what the SDK can decompress may be asked for",
+    "connection": "connections are the SDK's",
+    "expect": "the SDK does not wait for 100 Continue",
+    "keep-alive": "connections are the SDK's",
+    "proxy-authorization": "it would go to the gateway",
+    "te": "the SDK does not read trailers",
+    "trailer": "the SDK does not send trailers",
+    "upgrade": "the SDK speaks HTTP/1.1 only",
+}
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 
