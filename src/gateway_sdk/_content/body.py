@@ -71,8 +71,8 @@ class Body(httpx.AsyncByteStream):
     whole: bytes | None = None  # a small one is sent in one chunk
     on_progress: OnProgress | None = None
     _reported: int = -1
-    _begun: "_Reading | None" = None
-    _sending: "list[_Reading]" = field(default_factory=list)
+    _begun: AsyncGenerator[bytes, None] | None = None
+    _sending: list[AsyncGenerator[bytes, None]] = field(default_factory=list)
 
     @property
     def can_be_sent(self) -> bool:
@@ -82,8 +82,8 @@ class Body(httpx.AsyncByteStream):
         """Wait for the first chunk of what can be read only once, before a connection does."""
         # Servers close a connection that is silent for some seconds: the stream would be lost.
         if not self.replayable:
-            self._begun, own = _Reading(self._send()), OwnCancellation()
-            await self._begun.begin()
+            self._begun, own = self._begin(), OwnCancellation()
+            await anext(self._begun)
             await own.raise_that_of_others()
 
     async def end(self) -> None:
@@ -93,13 +93,23 @@ class Body(httpx.AsyncByteStream):
     def __aiter__(self) -> AsyncIterator[bytes]:
         if not self.can_be_sent:
             raise UploadFailedError("the content was sent once, and cannot be sent again")
-        self._sending.append(self._begun or _Reading(self._send()))
+        self._sending.append(self._begun or self._send())
         return self._sending[-1]
 
     async def aclose(self) -> None:
-        for reading in self._sending:
-            if not reading.is_running:  # else the user's transport reads it in another task
-                await reading.aclose()
+        for chunks in self._sending:
+            # If it runs, the user's transport reads it in another task.
+            if not cast("AsyncGeneratorType[bytes, None]", chunks).ag_running:
+                await chunks.aclose()
+
+    async def _begin(self) -> AsyncGenerator[bytes, None]:
+        """Yield nothing when the first chunk is there, then all chunks."""
+        async with aclosing(self._send()) as chunks:
+            first = await anext(chunks, b"")
+            yield b""
+            yield first
+            async for chunk in chunks:
+                yield chunk
 
     async def _send(self) -> AsyncGenerator[bytes, None]:
         sent, pause = 0, _TURN
@@ -127,30 +137,6 @@ class Body(httpx.AsyncByteStream):
         if self.on_progress and sent > self._reported:
             self._reported = sent
             tell(self.on_progress, sent, self.length, name="on_progress")
-
-
-class _Reading(AsyncIterator[bytes]):
-    """A generator whose first chunk can be taken ahead."""
-
-    def __init__(self, generator: AsyncGenerator[bytes, None]) -> None:
-        self._generator = cast("AsyncGeneratorType[bytes, None]", generator)
-        self._first: list[bytes] = []  # taken ahead
-
-    @property
-    def is_running(self) -> bool:
-        return self._generator.ag_running
-
-    async def begin(self) -> None:
-        with suppress(StopAsyncIteration):
-            self._first.append(await anext(self))
-
-    async def __anext__(self) -> bytes:
-        if self._first:
-            return self._first.pop()
-        return await anext(self._generator)
-
-    async def aclose(self) -> None:
-        await self._generator.aclose()
 
 
 def _may_be_path(content: object) -> TypeGuard[str]:
@@ -237,6 +223,7 @@ def _of_source(source: Source, content_type: str) -> Body:
         content_type,
         source.length,
         replayable=source.length is not None,
+        whole=b"".join(source.chunks()) if source.in_memory else None,
     )
 
 

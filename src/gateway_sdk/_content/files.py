@@ -54,6 +54,7 @@ class Source:
     length: int | None  # bytes; None if unknown: then it can be read only once
     chunks: Callable[[], Generator[bytes, None, None]]  # from the beginning each time
     ahead: bool  # whether reading ahead is safe: the user has opened nothing of it
+    in_memory: bool = False  # all of it
 
 
 def media_type_of(name: object) -> str:
@@ -79,26 +80,33 @@ def cut(content: bytes) -> Generator[bytes, None, None]:
 def source_of(file: File, start: int | None = None) -> Source:
     """Check a file; an open one is read from *start*, or else from its position."""
     if isinstance(file, bytes):
-        return Source(len(file), partial(cut, file), ahead=True)
-    if isinstance(file, Path):
-        size = _size_of(file)
-        return Source(size, partial(_read_path, file, size), ahead=True)
-    span = _span_of(file, start)
-    return Source(None if span is None else span[1], partial(_read_open, file, span), ahead=False)
+        return Source(len(file), partial(cut, file), ahead=True, in_memory=True)
+    try:
+        if isinstance(file, Path):
+            size = _size_of(file)
+            return Source(size, partial(_read_path, file, size), ahead=True)
+        span = _span_of(file, start)
+        length = None if span is None else span[1]
+        return Source(length, partial(_read_open, file, span), ahead=False)
+    except UploadFailedError as error:
+        problem = str(error)
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    except ValueError:  # of a name: NUL, or a lone surrogate
+        problem = "no file has such a name" if isinstance(file, Path) else "it is closed"
+    except (AttributeError, TypeError):  # an object that only has read()
+        problem = "it lacks methods that every binary file has"
+    except Exception as error:  # noqa: BLE001 - those of compressed files are of many kinds
+        problem = type(error).__name__
+    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
 def _size_of(path: Path) -> int:
     """Return the length of a regular file in bytes, after a check that it can be opened."""
-    try:
-        if stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
-            with path.open("rb") as file:
-                return os.fstat(file.fileno()).st_size
-        problem: str | None = "it is no regular file"
-    except OSError as error:
-        problem = error.strerror
-    except ValueError:  # NUL, or a lone surrogate
-        problem = "no file has such a name"
-    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
+    if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
+        raise UploadFailedError("it is no regular file")
+    with path.open("rb") as file:
+        return os.fstat(file.fileno()).st_size
 
 
 def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:
@@ -108,32 +116,22 @@ def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:
 
 def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
     """Return the start in an open file and the bytes that follow; None if it cannot seek."""
-    try:
-        with _alone(file) as use:
-            problem = "it is at its end, or an earlier call has read of it: seek(0), or open it"
-            if not (file.readable() and isinstance(file.read(0), bytes)):
-                problem = 'it is not open for reading bytes ("rb")'
-            elif file.seekable():
-                stands = file.tell()
-                end = file.seek(0, io.SEEK_END)
-                file.seek(stands)
-                start = stands if start is None else start
-                was_read = start > use.start if use.has_begun else start >= max(1, end)
-                if not was_read:
-                    return start, max(0, end - start)
-            elif not use.has_begun:
-                return None
-    except UploadFailedError as error:
-        problem = str(error)
-    except OSError as error:
-        problem = error.strerror or type(error).__name__
-    except ValueError:
-        problem = "it is closed"
-    except (AttributeError, TypeError):  # an object that only has read()
-        problem = "it lacks methods that every binary file has"
-    except Exception as error:  # noqa: BLE001 - those of compressed files are of many kinds
-        problem = type(error).__name__
-    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
+    with _alone(file) as use:
+        if not (file.readable() and isinstance(file.read(0), bytes)):
+            raise UploadFailedError('it is not open for reading bytes ("rb")')
+        if file.seekable():
+            stands = file.tell()
+            end = file.seek(0, io.SEEK_END)
+            file.seek(stands)
+            start = stands if start is None else start
+            was_read = start > use.start if use.has_begun else start >= max(1, end)
+            if not was_read:
+                return start, max(0, end - start)
+        elif not use.has_begun:
+            return None
+    raise UploadFailedError(
+        "it is at its end, or an earlier call has read of it: seek(0), or open it"
+    )
 
 
 def _read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
@@ -325,13 +323,18 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
     text = ""  # to be sent before the next file
     parts = list[tuple[bytes, Source]]()
     try:
-        for name, value in _fields_in(multipart.fields):
+        for name, value in _pairs(multipart.fields, _FIELDS):
+            if not isinstance(value, str):
+                raise InvalidArgumentError(_FIELDS)
             text += f"--{boundary}\r\n{_disposition(name)}\r\n\r\n{value}\r\n"
-        for head, file in _files_in(multipart.files):
+        for name, part in _pairs(multipart.files, _FILES):
+            head, file = _file_of(name, part)
             parts.append((f"{text}--{boundary}\r\n{head}\r\n\r\n".encode(), file))
             text = "\r\n"
     except UnicodeEncodeError:  # no cause: its text shows the value
         raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
+    if not parts:
+        raise InvalidArgumentError(_FILES)
     end = f"{text}--{boundary}--\r\n".encode()
 
     def read() -> Generator[bytes, None, None]:
@@ -341,40 +344,36 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
         yield end
 
     lengths = [file.length for _, file in parts]
-    known = [length for length in lengths if length is not None]
-    size = sum(known) + sum(len(before) for before, _ in parts) + len(end)
-    length = size if len(known) == len(lengths) else None
+    size = sum(filter(None, lengths)) + sum(len(before) for before, _ in parts) + len(end)
+    length = None if None in lengths else size
     ahead = all(file.ahead for _, file in parts)
-    return f"multipart/form-data; boundary={boundary}", Source(length, read, ahead)
+    in_memory = size <= CHUNK and all(file.in_memory for _, file in parts)
+    return f"multipart/form-data; boundary={boundary}", Source(length, read, ahead, in_memory)
 
 
-def _fields_in(fields: object) -> Iterator[tuple[str, str]]:
-    pairs: Any = fields.items() if isinstance(fields, Mapping) else [(None, None)]
-    for name, given in pairs:
-        texts: list[Any] = given if isinstance(given, list) else [given]
-        if not all(isinstance(text, str) for text in (name, *texts)):
-            raise InvalidArgumentError(_FIELDS)
-        for text in texts:
-            yield name, text
+def _pairs(given: object, wanted: str) -> Iterator[tuple[str, Any]]:
+    """Return names and values; a list of values repeats the name."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidArgumentError(wanted)
+    for name, value in given.items():
+        for one in value if isinstance(value, list) else [value]:
+            yield name, one
 
 
-def _files_in(files: object) -> Iterator[tuple[str, Source]]:
-    if not (isinstance(files, Mapping) and any(part != [] for part in files.values())):
+def _file_of(name: str, part: Any) -> tuple[str, Source]:
+    """Return the header fields of a file in a form, and what is sent of it."""
+    label, file, *media_type = _labelled(part)
+    is_file = isinstance(file, Path | bytes) or hasattr(file, "read")
+    if not is_file or not all(isinstance(text, str) for text in (label, *media_type)):
         raise InvalidArgumentError(_FILES)
-    for name, given in files.items():
-        for part in given if isinstance(given, list) else [given]:
-            label, file, *media_type = _labelled(part)
-            is_file = isinstance(file, Path | bytes) or hasattr(file, "read")
-            if not is_file or not all(isinstance(text, str) for text in (name, label, *media_type)):
-                raise InvalidArgumentError(_FILES)
-            head = _disposition(name)
-            if label:
-                head += f'; filename="{label.translate(_QUOTED)}"'
-                media_type = media_type or [media_type_of(label)]
-            for text in media_type:
-                check_argument("the media type of a file of Multipart", text)
-                head += f"\r\nContent-Type: {text}"
-            yield head, source_of(file, 0)
+    head = _disposition(name)
+    if label:
+        head += f'; filename="{label.translate(_QUOTED)}"'
+        media_type = media_type or [media_type_of(label)]
+    for text in media_type:
+        check_argument("the media type of a file of Multipart", text)
+        head += f"\r\nContent-Type: {text}"
+    return head, source_of(file, 0)
 
 
 def _labelled(part: Any) -> tuple[Any, ...]:
