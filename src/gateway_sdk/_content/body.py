@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import AsyncGeneratorType
-from typing import Any, Final, TypeAlias, TypeGuard, cast
+from typing import Any, Final, TypeAlias, cast
 from weakref import WeakSet
 
 import httpx
@@ -139,11 +139,6 @@ class Body(httpx.AsyncByteStream):
             tell(self.on_progress, sent, self.length, name="on_progress")
 
 
-def _may_be_path(content: object) -> TypeGuard[str]:
-    # Other texts, which are most, need no thread, which may not be free.
-    return isinstance(content, str) and len(content) <= _LONGEST_PATH and "\n" not in content
-
-
 def _names_file(text: str) -> bool:
     # Only "~/": "~name" asks the user database for it, which may be on another machine.
     path = os.path.expanduser(text) if text.startswith("~/") else text  # noqa: PTH111 - any text
@@ -153,14 +148,16 @@ def _names_file(text: str) -> bool:
 async def prepare_document(
     template: RequestTemplate,
     target: bytes,
-    content: object,
+    content: Any,
     *,
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
     # The gateway would store the path as the document. A status may have the name of a file.
+    # Texts that can be no path, which are most, need no thread, which may not be free.
     is_document = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-    if is_document and _may_be_path(content) and await files.in_thread(_names_file, content):
+    is_text = is_document and isinstance(content, str) and "\n" not in content
+    if is_text and len(content) <= _LONGEST_PATH and await files.in_thread(_names_file, content):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
             "file, or bytes, as from .encode(), to send the text itself"
@@ -184,7 +181,11 @@ async def _body_of(content: Any) -> Body:
         case bytes() | bytearray() | memoryview():
             return _of_bytes(bytes(content), BINARY)
         case str():
-            return _of_text(content)
+            try:
+                return _of_bytes(content.encode(), TEXT)
+            except UnicodeEncodeError:
+                problem = "content is text with half of a surrogate pair"
+                raise InvalidArgumentError(problem) from None
         case Mapping() | list() | BaseModel():
             return _of_bytes(encode_json(content), JSON)
         case Multipart():
@@ -208,13 +209,6 @@ def _of_bytes(content: bytes, content_type: str) -> Body:
         yield content
 
     return Body(chunks, content_type, len(content), replayable=True, whole=content)
-
-
-def _of_text(text: str) -> Body:
-    try:
-        return _of_bytes(text.encode(), TEXT)
-    except UnicodeEncodeError:
-        raise InvalidArgumentError("content is text with half of a surrogate pair") from None
 
 
 def _of_source(source: Source, content_type: str) -> Body:

@@ -66,12 +66,8 @@ def media_type_of(name: object) -> str:
 
 
 def cut(content: bytes) -> Generator[bytes, None, None]:
-    if len(content) <= CHUNK:
-        yield content
-        return
-    view = memoryview(content)
-    for start in range(0, len(view), CHUNK):
-        yield bytes(view[start : start + CHUNK])
+    for start in range(0, len(content), CHUNK):
+        yield content[start : start + CHUNK]  # a short one is not copied
 
 
 # All functions down to `from_thread` block, so they run in a thread.
@@ -307,7 +303,6 @@ class Multipart:
     files: Mapping[str, FilePart | list[FilePart]]
 
 
-_SIZES: Final = (2, 3)  # of a tuple with a file
 _FIELDS: Final = "Multipart needs fields: a mapping of names to texts, or to lists of texts"
 _FILES: Final = (
     "Multipart needs files: a mapping of names to at least one file; a file is a Path, bytes or an "
@@ -362,26 +357,24 @@ def _pairs(given: object, wanted: str) -> Iterator[tuple[str, Any]]:
 
 def _file_of(name: str, part: Any) -> tuple[str, Source]:
     """Return the header fields of a file in a form, and what is sent of it."""
-    label, file, *media_type = _labelled(part)
+    match part:
+        case tuple((label, file, *media_type)) if len(media_type) <= 1:
+            pass
+        case _:
+            own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
+            label = Path(own_name).name if isinstance(own_name, str) else "upload"
+            file, media_type = part, []
     is_file = isinstance(file, Path | bytes) or hasattr(file, "read")
     if not is_file or not all(isinstance(text, str) for text in (label, *media_type)):
         raise InvalidArgumentError(_FILES)
     head = _disposition(name)
     if label:
-        head += f'; filename="{label.translate(_QUOTED)}"'
+        head += f'; filename="{str.translate(label, _QUOTED)}"'
         media_type = media_type or [media_type_of(label)]
     for text in media_type:
         check_argument("the media type of a file of Multipart", text)
         head += f"\r\nContent-Type: {text}"
     return head, source_of(file, 0)
-
-
-def _labelled(part: Any) -> tuple[Any, ...]:
-    """Return a part as a tuple that begins with the name of its file."""
-    if isinstance(part, tuple) and len(part) in _SIZES:
-        return part
-    own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
-    return Path(own_name).name if isinstance(own_name, str) else "upload", part
 
 
 def _disposition(name: str) -> str:

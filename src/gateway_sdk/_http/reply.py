@@ -28,7 +28,7 @@ _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
 _GZIP: Final = zlib.MAX_WBITS | 16
-_GZIP_NAMES: Final = ("gzip", "x-gzip")
+_GZIP_NAMES: Final = (b"gzip", b"x-gzip")
 _GZIP_MAGIC: Final = 0x1F
 _GZIP_CHUNK: Final = 2**14
 """Bytes to decompress at once: what lies behind a gzip member is copied, and there may be very
@@ -79,10 +79,6 @@ class RawReply:
             and b"content-encoding" not in self.index
         )
 
-    def field(self, name: bytes) -> str:
-        """Return a header field; "" if it is absent, joined by commas if it is repeated."""
-        return self.index.get(name, b"").decode("latin-1")
-
 
 def index_of(fields: RawHeaders) -> dict[bytes, bytes]:
     """Return header fields by their names in lower case; repeated ones are joined by commas."""
@@ -100,18 +96,17 @@ class BodyReader:
         self._reply = reply
         self._limit = limit
         self._body = bytearray()
-        self._has_begun = False  # to come, compressed
-        encoding = reply.field(b"content-encoding").strip().lower()
-        self._gunzip: Any = zlib.decompressobj(_GZIP) if encoding in _GZIP_NAMES else None
-        if self._gunzip is None and encoding not in ("", "identity"):
+        encoding = reply.index.get(b"content-encoding", b"").strip().lower()
+        self._is_gzip = encoding in _GZIP_NAMES
+        self._gunzip: Any = None  # of the last member that has begun
+        if not self._is_gzip and encoding not in (b"", b"identity"):
             reply.problem = "has a content-encoding that was not asked for"
 
     def feed(self, chunk: bytes) -> Iterator[None]:
         """Take a chunk, and decompress it; each yield is a turn for the event loop."""
-        if self._gunzip is None:
+        if not self._is_gzip:
             self._body += chunk
             return
-        self._has_begun = self._has_begun or bool(chunk)
         steps = 0
         try:
             for start in range(0, len(chunk), _GZIP_CHUNK):
@@ -121,8 +116,8 @@ class BodyReader:
                     steps += 1
                     if steps % _STEPS == 0:
                         yield
-                    if self._gunzip.eof:
-                        if part[0] != _GZIP_MAGIC:  # padding: ignored
+                    if self._gunzip is None or self._gunzip.eof:
+                        if self._gunzip and part[0] != _GZIP_MAGIC:  # padding: ignored
                             return
                         self._gunzip = zlib.decompressobj(_GZIP)
                     data = self._gunzip.decompress(part, _STEP)
@@ -141,7 +136,7 @@ class BodyReader:
         if self.is_full:
             reply.problem = f"is larger than max_reply_bytes ({self._limit})"
             del self._body[self._limit :]
-        elif self._has_begun and not self._gunzip.eof:
+        elif self._gunzip is not None and not self._gunzip.eof:
             reply.problem = reply.problem or "ends in the middle of its compression"
         reply.body = bytes(self._body)
 
@@ -189,9 +184,8 @@ def _validated(
     # pydantic reads the numbers of JSON as floats. A strict type may take from Python's objects
     # less than from JSON, such as no date from a string: then numbers are given as strings, which
     # are exact too; and as JSON, if the type wants floats.
-    decode_json(data, None)
     with suppress(ValidationError):
-        return adapter.validate_python(_loads(data, parse_float), **names)
+        return adapter.validate_python(decode_json(data, parse_float), **names)
     with suppress(ValidationError):
         return adapter.validate_json(json.dumps(_loads(data, str)), **names)
     return adapter.validate_json(data, **names)
@@ -260,16 +254,11 @@ def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
         # The strict decoder has accepted it, so the standard one does; only that one has a hook
         # for floats.
         return _loads(data, parse_float)
-    if may_exceed_floats(data) and _holds_infinity(value):
-        raise ContentError(_ODD_NUMBER)
+    if may_exceed_floats(data):  # few do, and the rest takes two thirds of the decoding time
+        text = to_json(value, inf_nan_mode="constants")
+        if text.find(b"Infinity") >= 0 and text != to_json(value, inf_nan_mode="null"):
+            raise ContentError(_ODD_NUMBER)
     return value
-
-
-def _holds_infinity(value: Any) -> bool:
-    """Tell whether a value holds infinity, which the decoder makes of a number like 1e999."""
-    # This takes two thirds of the decoding time, so it is asked only of what `may_exceed_floats`.
-    text = to_json(value, inf_nan_mode="constants")
-    return text.find(b"Infinity") >= 0 and text != to_json(value, inf_nan_mode="null")
 
 
 # `in` with bytes on both sides raises and clears a TypeError inside CPython: `find` is faster.

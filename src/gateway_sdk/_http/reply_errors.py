@@ -99,7 +99,7 @@ def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
         headers=reply.headers,
     )
     error.payload = payload
-    wait = reply.field(b"retry-after")
+    wait = reply.index.get(b"retry-after", b"").decode("latin-1")
     error.retry_after = parse_retry_after(wait, datetime.now(UTC))
     error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
     return error
