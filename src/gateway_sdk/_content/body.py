@@ -119,8 +119,7 @@ class Body(httpx.AsyncByteStream):
                     for chunk in files.cut(given):
                         yield chunk
                         sent += len(chunk)
-                        if sent:
-                            self._report(sent)
+                        self._report(sent)
                         if sent >= pause:
                             pause = sent + _TURN
                             await asyncio.sleep(0)

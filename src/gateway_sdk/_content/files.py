@@ -316,33 +316,31 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
     """Check a form; return its media type, with the boundary, and what is sent."""
     boundary = secrets.token_hex(16)
     text = ""  # to be sent before the next file
-    parts = list[tuple[bytes, Source]]()
+    parts = list[Source]()
     try:
         for name, value in _pairs(multipart.fields, _FIELDS):
             if not isinstance(value, str):
                 raise InvalidArgumentError(_FIELDS)
             text += f"--{boundary}\r\n{_disposition(name)}\r\n\r\n{value}\r\n"
-        for name, part in _pairs(multipart.files, _FILES):
-            head, file = _file_of(name, part)
-            parts.append((f"{text}--{boundary}\r\n{head}\r\n\r\n".encode(), file))
+        for name, given in _pairs(multipart.files, _FILES):
+            head, file = _file_of(name, given)
+            parts += [source_of(f"{text}--{boundary}\r\n{head}\r\n\r\n".encode()), file]
             text = "\r\n"
     except UnicodeEncodeError:  # no cause: its text shows the value
         raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
     if not parts:
         raise InvalidArgumentError(_FILES)
-    end = f"{text}--{boundary}--\r\n".encode()
+    parts.append(source_of(f"{text}--{boundary}--\r\n".encode()))
 
     def read() -> Generator[bytes, None, None]:
-        for before, file in parts:
-            yield before
-            yield from file.chunks()
-        yield end
+        for part in parts:
+            yield from part.chunks()
 
-    lengths = [file.length for _, file in parts]
-    size = sum(filter(None, lengths)) + sum(len(before) for before, _ in parts) + len(end)
+    lengths = [part.length for part in parts]
+    size = sum(filter(None, lengths))
     length = None if None in lengths else size
-    ahead = all(file.ahead for _, file in parts)
-    in_memory = size <= CHUNK and all(file.in_memory for _, file in parts)
+    ahead = all(part.ahead for part in parts)
+    in_memory = size <= CHUNK and all(part.in_memory for part in parts)
     return f"multipart/form-data; boundary={boundary}", Source(length, read, ahead, in_memory)
 
 

@@ -28,7 +28,6 @@ _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
 _GZIP: Final = zlib.MAX_WBITS | 16
-_GZIP_NAMES: Final = (b"gzip", b"x-gzip")
 _GZIP_MAGIC: Final = 0x1F
 _GZIP_CHUNK: Final = 2**14
 """Bytes to decompress at once: what lies behind a gzip member is copied, and there may be very
@@ -97,7 +96,7 @@ class BodyReader:
         self._limit = limit
         self._body = bytearray()
         encoding = reply.index.get(b"content-encoding", b"").strip().lower()
-        self._is_gzip = encoding in _GZIP_NAMES
+        self._is_gzip = encoding in (b"gzip", b"x-gzip")
         self._gunzip: Any = None  # of the last member that has begun
         if not self._is_gzip and encoding not in (b"", b"identity"):
             reply.problem = "has a content-encoding that was not asked for"
@@ -225,12 +224,11 @@ def media_type(content_type: bytes) -> tuple[str, str | None]:
 def decode_text(body: bytes, charset: str | None) -> str:
     try:
         codec = codecs.lookup(charset or "utf-8").name
-        text = None if codec in _SLOW_CHARSETS else body.decode(codec)
+        if codec not in _SLOW_CHARSETS:
+            return body.decode(codec).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
     except (LookupError, ValueError):
-        text = None
-    if text is None:
-        raise ContentError("is not in the charset that it declares")
-    return text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        pass  # the cause would show the body
+    raise ContentError("is not in the charset that it declares")
 
 
 def utf8_json(body: bytes, charset: str | None) -> bytes:
