@@ -22,6 +22,7 @@ from gateway_sdk._http.reply import (
     media_type,
     utf8_json,
 )
+from gateway_sdk._http.request import ARGUMENTS
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -31,9 +32,7 @@ _NO_WAIT: Final = re.compile(
 _LONGEST_WAIT: Final = 10 * 365 * 86400.0  # seconds
 _UNREADABLE_WAIT: Final = 1.0  # second: a wait was asked for
 _LONGEST_MESSAGE: Final = 1000  # characters of a message in which names are looked for
-_OTHER_FIELDS: Final = frozenset(
-    {"revisions", "customerId", "walletId", "orderId", "documentId", "docid", "tenantId"}
-)
+_OTHER_FIELDS: Final = frozenset({"revisions", "tenantId", *ARGUMENTS})
 _KINDS: Final[Mapping[int, type[errors.StatusError]]] = {
     400: errors.InvalidRequestError,
     401: errors.UnauthorizedError,
@@ -44,8 +43,8 @@ _KINDS: Final[Mapping[int, type[errors.StatusError]]] = {
     429: errors.RateLimitedError,
 }
 _KINDS_BY_HUNDRED: Final = {3: errors.RedirectError, 5: errors.ServerError}
-_REFUSING_4XX: Final = frozenset(range(400, 500)) - {408}  # 408: misused by proxies
-_REFUSING_5XX: Final = frozenset({501, 505})  # the request was not understood
+# Proxies misuse 408. With 501 and 505 the request was not understood.
+_REFUSING: Final = frozenset({*range(400, 500), 501, 505}) - {408}
 _WANTS_CREDENTIALS: Final = 407
 _NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # also if a proxy answers
 
@@ -151,7 +150,7 @@ def outcome_of_reply(reply: RawReply, *, is_whole: bool = True, doubtful: bool =
 def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
     if status in SUCCESS:
         return Outcome.APPLIED
-    if status not in _REFUSING_4XX and status not in _REFUSING_5XX:
+    if status not in _REFUSING:
         return Outcome.UNKNOWN
     return Outcome.UNKNOWN if doubtful and status not in _NEVER_HANDED_ON else Outcome.REFUSED
 

@@ -57,7 +57,7 @@ _NOT_IN_HEADERS: Final = {
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 
-_ARGUMENTS: Final = {
+ARGUMENTS: Final = {
     "customerId": "customer_id",
     "walletId": "wallet_id",
     "orderId": "order_id",
@@ -153,7 +153,7 @@ def check_path(operation: Operation[Any], values: Mapping[str, str]) -> None:
 
 def _segment(placeholder: str, value: object) -> str:
     """Encode one path segment; refuse a value that would address something else."""
-    name = _ARGUMENTS.get(placeholder, placeholder)  # `send` takes operations of the user too
+    name = ARGUMENTS.get(placeholder, placeholder)  # `send` takes operations of the user too
     if not isinstance(value, str):
         raise InvalidArgumentError("must be a string", field=name)
     if _PLAIN.fullmatch(value) and value not in (".", ".."):
