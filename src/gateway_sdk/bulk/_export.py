@@ -159,12 +159,7 @@ def export(
         raise JournalError(f"the journal {journal} cannot be read: {reason_of(error)}") from None
 
 
-def write_results(
-    rows: Callable[[], Iterable[Sequence[Any]]],
-    out: str | PathLike[str],
-    *,
-    rates: bool | None = None,
-) -> Exported:
+def write_results(rows: Rows, out: str | PathLike[str], *, rates: bool | None = None) -> Exported:
     """Write results into a file, as `export` does; `failed` is not counted.
 
     Args:
@@ -178,7 +173,7 @@ def write_results(
         MissingExtraError: pyarrow is not installed.
         OSError: *out* cannot be written.
     """
-    write, others = _writer_for(out), 0
+    write, others, count = _writer_for(out), 0, 0
 
     def rows_of_rates() -> Iterator[Sequence[Any]]:
         nonlocal others
@@ -203,8 +198,15 @@ def write_results(
     if rates is None:
         rates = any(series is not None for *_, series in islice(_series_of(rows()), 1))
     columns, source = (RateRow._fields, rows_of_rates) if rates else (ITEM_COLUMNS, rows)
+
+    def counted() -> Iterator[Sequence[Any]]:
+        nonlocal count
+        for count, row in enumerate(source(), 1):  # noqa: B007 - it is that of the last row
+            yield row
+
     with _whole(Path(out)) as file:
-        return Exported(write(file, columns, source), 0, others)
+        write(file, columns, counted)
+    return Exported(count, 0, others)
 
 
 _FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
@@ -229,7 +231,7 @@ def _series_of(
             yield {name: query[name] for name in query.keys() - _DAYS}, time, rates
 
 
-Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Rows], int]
+Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Rows], None]
 
 
 def _writer_for(out: str | PathLike[str]) -> Writer:
@@ -265,29 +267,20 @@ def _whole(out: Path) -> Generator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
-def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Rows) -> int:
+def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Rows) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer, count = csv.writer(text), 0
+    writer = csv.writer(text)
     writer.writerow(columns)
     for row in rows():
-        writer.writerow([_plain(value) for value in row])
-        count += 1
+        writer.writerow([format(it, "f") if isinstance(it, Decimal) else it for it in row])
     text.detach()  # flushes it
-    return count
 
 
-def _write_ndjson(file: IO[bytes], columns: Sequence[str], rows: Rows) -> int:
-    count = 0
+def _write_ndjson(file: IO[bytes], columns: Sequence[str], rows: Rows) -> None:
     for row in rows():
         pairs = zip(columns, row, strict=True)
         members = (f"{json.dumps(name)}:{_json(name, value)}" for name, value in pairs)
         file.write(f"{{{','.join(members)}}}\n".encode())
-        count += 1
-    return count
-
-
-def _plain(value: Any) -> Any:
-    return format(value, "f") if isinstance(value, Decimal) else value
 
 
 def _json(name: str, value: Any) -> str:
@@ -296,20 +289,18 @@ def _json(name: str, value: Any) -> str:
     return json.dumps(value if isinstance(value, str | int | float | None) else str(value))
 
 
-def _write_parquet(file: IO[bytes], columns: Sequence[str], rows: Rows) -> int:
+def _write_parquet(file: IO[bytes], columns: Sequence[str], rows: Rows) -> None:
     # As Any, because it has no annotations.
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
     is_rates = columns == RateRow._fields
     kinds = {"date": arrow.date32(), "rate": _decimal(arrow, rows)} if is_rates else _NUMBERS
     schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in columns])
-    count, found = 0, iter(rows())
+    found = iter(rows())
     with parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(found, _BATCH)):
             arrays = [list(column) for column in zip(*batch, strict=True)]
             writer.write_table(arrow.table(arrays, schema=schema))
-            count += len(batch)
-    return count
 
 
 def _decimal(arrow: Any, rows: Rows) -> Any:

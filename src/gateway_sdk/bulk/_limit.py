@@ -248,7 +248,9 @@ class Controller(FixedLimit):
         refused, is_429 = _was_refused(status, error), status == TOO_MANY
         self._sleeping.discard(slot)
         slot.was_refused = refused is True
-        slot.was_odd = is_429 and self._is_accepted
+        # Whether so many calls were accepted before, and for a whole round now.
+        fine = self._stage.ended - self._stage.refused
+        slot.was_odd = is_429 and self.size <= self._good and fine >= self.size
         if refused is not None:
             self._learn_from(slot, now, refused=refused, is_429=is_429)
         # The item may make another call, which begins now.
@@ -267,12 +269,6 @@ class Controller(FixedLimit):
             self._stage.refused += refused
             self._stage.ended += 1
             self._judge(now, refused=refused)
-
-    @property
-    def _is_accepted(self) -> bool:
-        # Whether so many calls were accepted before, and for a whole round now.
-        fine = self._stage.ended - self._stage.refused
-        return self.size <= self._good and fine >= self.size
 
     def _was_idle(self, slot: Slot) -> bool:
         """Whether the gateway served at most half as many calls as it is known to accept."""
@@ -308,10 +304,6 @@ class Controller(FixedLimit):
                 self._act(now)
             elif self._act != self._started:
                 self._refuse(now, share)
-
-    @property
-    def _unit(self) -> int:
-        return max(1, int(self._good * _RESOLUTION))
 
     def _refuse(self, now: float, share: float) -> None:
         """End a trial, or lower the number by the share of refusals, by an eighth to a half."""
@@ -372,14 +364,15 @@ class Controller(FixedLimit):
 
     def _look_for_more(self, now: float) -> None:
         """Try a number halfway to the one that was too high, or a higher one if that is reached."""
-        if self._good >= self.maximum or (self._bad and self._bad <= self._good + self._unit):
+        unit = max(1, int(self._good * _RESOLUTION))
+        if self._good >= self.maximum or (self._bad and self._bad <= self._good + unit):
             self._bad, self._step = None, 1
             self._hold(now)
             return
-        size = self._good + max(self._step, self._unit)
         if self._bad:
             size = (self._good + self._bad) // 2
         else:
+            size = self._good + max(self._step, unit)
             self._step *= 2
         self._go_to(size, self._tried, now)
 

@@ -215,8 +215,7 @@ class Runner:
         # call begins.
         if self._has_expired or self.limit.has_room(now, 0 if self.ordered else len(self._queue)):
             return True
-        wakes_at = self.limit.wakes_at(now)
-        if wakes_at is not None:
+        if (wakes_at := self.limit.wakes_at(now)) is not None:
             self.loop.call_at(wakes_at, self.wake)
         return False
 
@@ -307,7 +306,10 @@ class Runner:
         if is_cut and not self._is_closing:
             self._end_early(run)
         elif is_cut or (isinstance(error, GatewayError) and self._may_pass(run, error)):
-            self._put_off(run)
+            run.withdraw()
+            self._under_way.discard(run)
+            self._later.append(run)
+            self.wake()
         else:
             run.keep(None if error else task.result())
             self.wake()  # another call may begin while the result is written
@@ -325,12 +327,6 @@ class Runner:
         is_first, run.has_failed = not run.has_failed, True
         run.failures += self._outages.now is None
         return not self._outages.failed(error, run.failures, is_first=is_first)
-
-    def _put_off(self, run: ItemRun) -> None:
-        run.withdraw()
-        self._under_way.discard(run)
-        self._later.append(run)
-        self.wake()
 
     def _end_early(self, run: ItemRun) -> None:
         """Finish an item for this run alone: the next one begins it again."""

@@ -1,6 +1,7 @@
 """Statistics of attempts, and what they prove."""
 
 import math
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 NOISE: Final = 1 / 20
@@ -73,28 +74,29 @@ class Alarm:
         return self._refused / self._attempts
 
 
+@dataclass(eq=False, slots=True)
 class Stage:
     """The attempts since the number of calls at once was last changed."""
 
-    def __init__(self, size: int, since: float, alarm: Alarm, *, needs: float) -> None:
-        self.size = size
-        self.since = since
-        self.needs = needs  # attempts that tell whether the number is good
-        self.ended = self.refused = 0
-        self.latency = Latency()
-        self.alarm = alarm
-        self.is_used = False  # whether so many calls were in flight; else nothing is learned
+    size: int
+    since: float
+    alarm: Alarm
+    needs: float  # attempts that tell whether the number is good
+    ended: int = 0
+    refused: int = 0
+    latency: Latency = field(default_factory=Latency)
+    is_used: bool = False  # whether so many calls were in flight; else nothing is learned
 
 
+@dataclass(eq=False, slots=True)
 class Slot:
     """The place of an item among the calls at once."""
 
-    def __init__(self, began: float, stage: Stage) -> None:
-        self.began = began  # its attempt; in the future if it waits for a retry
-        self.stage = stage  # in which the attempt began
-        self.was_asleep = False  # whether the attempt is a retry
-        self.was_refused = False  # the attempt before it
-        self.was_odd = False  # with 429, at a number of calls that was accepted
+    began: float  # its attempt; in the future if it waits for a retry
+    stage: Stage  # in which the attempt began
+    was_asleep: bool = False  # whether the attempt is a retry
+    was_refused: bool = False  # the attempt before it
+    was_odd: bool = False  # with 429, at a number of calls that was accepted
 
 
 class BaseRate:

@@ -184,7 +184,11 @@ def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
     ledger: Ledger | Path | None = given["journal"]
     job, retry_failed = given["job"], given["retry_failed"]
     if isinstance(ledger, Path):
-        return SqliteLedger(ledger, _check_job(job), retry_failed=retry_failed)
+        if not isinstance(job, str) or not job.strip() or not job.isprintable():
+            raise InvalidArgumentError(
+                "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
+            )
+        return SqliteLedger(ledger, job, retry_failed=retry_failed)
     if job is not None or retry_failed:
         raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
     if ledger is None and (given["dump"] or given["load"]):
@@ -218,11 +222,3 @@ class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
 
     async def aclose(self) -> None:
         await self._results.aclose()
-
-
-def _check_job(job: object) -> str:
-    if not isinstance(job, str) or not job.strip() or not job.isprintable():
-        raise InvalidArgumentError(
-            "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
-        )
-    return job
