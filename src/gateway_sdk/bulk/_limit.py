@@ -196,7 +196,7 @@ class Controller(FixedLimit):
         self._is_suspected = False  # whether the last block was crowded
         self._stops = 0  # of all calls
         self._idle = Alarm()  # of attempts while the gateway served far fewer than it can
-        self._go_to(min(start, maximum), self._started, 0.0, needs=start / 2)
+        self._go_to(start, self._started, 0.0, needs=start / 2)
 
     def has_room(self, now: float, waiting: int) -> bool:
         stage, here = self._stage, len(self._slots) + waiting
@@ -312,8 +312,7 @@ class Controller(FixedLimit):
             self._patience = _PATIENCE
             self._look_for_more(now)
             return
-        lower = self.size * (1 - min(0.5, max(0.125, share)))
-        self._good = max(1, min(self.size - 1, int(lower)))
+        self._good = max(1, int(self.size * (1 - min(0.5, max(0.125, share)))))
         self._crowded, self._is_suspected = None, False
         self._learn(now)
 
@@ -348,8 +347,7 @@ class Controller(FixedLimit):
 
     def _held(self, now: float) -> None:
         """Keep the number that is known to be good, and judge each block of attempts alone."""
-        was_suspected = self._is_suspected
-        self._is_suspected = self._is_crowded()
+        was_suspected, self._is_suspected = self._is_suspected, self._is_crowded()
         if self._is_suspected and was_suspected:
             # The block before this one may have begun before replies took longer.
             self._thin_out(now)
