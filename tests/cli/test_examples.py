@@ -37,7 +37,7 @@ def arguments_of(line: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "line",
-    # Charts and Parquet need NumPy, for which wine lacks functions.
+    # Charts need NumPy, for which wine lacks functions.
     [pytest.param(it, marks=[pytest.mark.posix] * ("--png" in it)) for it in EXAMPLES],
 )
 @pytest.mark.usefixtures("folder")

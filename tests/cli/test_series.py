@@ -1,7 +1,6 @@
-"""Exchange rates as they are shown: tables and small curves of text."""
+"""Exchange rates as they are shown: tables and a curve of blocks."""
 
 import json
-from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -11,7 +10,8 @@ from hypothesis import given, strategies as st
 from pydantic_core import to_json
 
 from gateway_sdk.bulk import rate_rows
-from gateway_sdk.cli.series import area, read_series, resample, shortest
+from gateway_sdk.cli.series import curve, read_series, shortest
+from tests.cli.support import series_of
 
 REPLY = {
     "rates": {
@@ -32,7 +32,7 @@ def test_common_shape_is_read() -> None:
     assert series.days == [date(2026, 1, 2), date(2026, 1, 5)]
     assert list(series.rates) == ["GBP", "USD", "SEK", "XAU"]
     assert series.rates["GBP"] == {date(2026, 1, 5): 2}
-    assert series.table().columns == ["date", "GBP", "USD", "SEK", "XAU"]
+    assert series.table().columns == ("date", "GBP", "USD", "SEK", "XAU")
     assert series.table().rows == [
         (date(2026, 1, 2), None, Decimal("1.20"), None, Decimal("0.001")),
         (date(2026, 1, 5), 2, Decimal("1.10"), None, None),
@@ -54,7 +54,8 @@ def test_common_shape_is_read() -> None:
         {"rates": {"2026-01-05": {"USD": True}}},
         {"rates": {"2026-01-05": {"USD": None}}},
         {"rates": {"2026-01-05": {"USD": "NaN"}}},
-        *map(series, (0, -1, Decimal("1E+400000"), Decimal("1E-400000"))),  # cannot be drawn
+        # What cannot be drawn.
+        *map(series, (0, -1, *map(Decimal, ("1E+400000", "1E-400000")))),
     ],
 )
 def test_other_shapes_are_none(reply: Any) -> None:
@@ -89,36 +90,20 @@ def test_numbers_are_numbers_where_a_float_holds_them(number: str, written: byte
 
 
 @pytest.mark.parametrize(
-    ("rates", "last_day", "means"),
+    ("rates", "width", "drawn"),
     [
-        ({1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6}, 6, [1.5, 3.5, 5.5]),
-        ({1: 1, 2: 3}, 6, [2, None, None]),
-        ({1: 1, 6: 3}, 6, [1, 1, 3]),
-        ({4: 1}, 6, [None, 1, None]),
-        ({1: 2}, 1, [2, 2, 2]),
-        ({}, 6, [None, None, None]),
+        (["1", "2", "3"], 3, "▁▅█"),
+        (["1", None, "2"], 3, "▁ █"),
+        ([None, "2", "2", None], 4, " ▄▄ "),
+        (["5"], 3, "▄  "),
+        (["1", "1", "1", "3", "3", "3"], 3, "▁▅█"),
+        (["1", "1", "1", "9", None, None], 3, "▁█ "),
     ],
 )
-def test_resampling_averages_stretches_of_days(
-    rates: dict[int, int], last_day: int, means: list[float | None]
+def test_curve_has_the_means_of_stretches_of_days(
+    rates: list[str | None], width: int, drawn: str
 ) -> None:
-    """The whole range is covered; a part between rates has those of the one before."""
-    found = {date(2026, 1, day): Decimal(rate) for day, rate in rates.items()}
+    """From the least mean to the greatest; means that are all alike are half way, a gap a space."""
+    shown = series_of({"USD": rates, "GBP": ["1"] * len(rates)})
 
-    assert resample(found, date(2026, 1, 1), date(2026, 1, last_day), 3) == means
-
-
-@pytest.mark.parametrize(
-    ("values", "drawn"),
-    [([], ""), ([-1, 0, 1], "▁▅█"), ([1, None, 2], "▁ █"), ([5, 5], "▅▅")],
-)
-def test_area_is_filled_from_below(values: Sequence[float | None], drawn: str) -> None:
-    """The greatest value is a full block, the least an edge, one that stays is half way."""
-    assert area(values) == drawn
-
-
-@given(st.lists(st.floats(-1e30, 1e30), min_size=1))
-def test_greater_values_are_never_lower(values: list[float]) -> None:
-    heights = ["▁▂▃▄▅▆▇█".index(block) for block in area(values)]
-
-    assert [height for _, height in sorted(zip(values, heights, strict=True))] == sorted(heights)
+    assert curve(shown.rates["USD"], shown.days, width) == drawn

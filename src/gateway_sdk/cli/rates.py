@@ -38,6 +38,7 @@ app.add_typer(many, name="bulk")
 
 FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
 ALL: Final = "all"  # in small letters: ALL is the code of the Albanian lek
+
 _CODE: Final = re.compile(r"[a-z]{3}")
 _AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
 _DAYS: Final = {"d": 1, "w": 7}

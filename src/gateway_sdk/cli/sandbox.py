@@ -23,7 +23,7 @@ from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import check_place, option, writing
 from gateway_sdk.cli.process import CommandError, Status, printable, say, whole_output
 from gateway_sdk.cli.rates import Run, day_of
-from gateway_sdk.cli.series import Series, area, draw_chart, resample
+from gateway_sdk.cli.series import Series, curve, draw_chart
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -227,10 +227,10 @@ def _read(path: Path) -> Series:
 
 def _table(series: Series, users: dict[str, list[str]]) -> output.Table:
     rows: list[list[Any]] = []
+    days = series.days
     for symbol, found in series.rates.items():
         rates, change = list(found.values()), series.change(symbol)
-        curve = area(resample(found, series.days[0], series.days[-1], CURVE))
-        drawn = Text(curve, ROSE if change > 0 else FELL)
+        drawn = Text(curve(found, days, CURVE), ROSE if change > 0 else FELL)
         first, *others = users[symbol]
         used_in = first + (f", {len(others)} more" if others else "")
         rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, used_in])

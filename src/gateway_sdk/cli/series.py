@@ -1,12 +1,12 @@
-"""Exchange rates as they are shown: tables, small curves of text, charts as PNG."""
+"""Exchange rates as they are shown: tables, a curve of blocks, charts as PNG."""
 
 import io
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import cycle
+from math import inf
 from statistics import fmean
 from typing import Any, Final
 
@@ -30,8 +30,8 @@ class Series:
         return 100 * (rates[-1] / rates[0] - 1)
 
     def table(self) -> Table:
-        rows = [(day, *(it.get(day) for it in self.rates.values())) for day in self.days]
-        return Table(["date", *self.rates], rows)
+        rows = [(day, *(found.get(day) for found in self.rates.values())) for day in self.days]
+        return Table(("date", *self.rates), rows)
 
 
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
@@ -40,7 +40,7 @@ def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
     rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
     for row in rows or ():
         rate = Decimal(str(row.rate))
-        if not 0 < float(rate) < math.inf:
+        if not 0 < float(rate) < inf:
             return None
         rates.setdefault(row.symbol, {})[row.date] = rate
     return None if rows is None else Series(base, rates)
@@ -55,35 +55,20 @@ def shortest(text: str) -> float | Decimal:
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 
-def area(values: Sequence[float | None]) -> str:
-    """Draw a filled curve; the least value is a thin line, and None is a gap."""
-    known = [value for value in values if value is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
-
-    def block(value: float | None) -> str:
-        if value is None:
-            return " "
-        part = (value - low) / (high - low) if high > low else 0.5
-        return BLOCKS[round(part * (len(BLOCKS) - 1))]
-
-    return "".join(map(block, values))
-
-
-def resample(
-    rates: Mapping[date, Decimal], first_day: date, last_day: date, count: int
-) -> list[float | None]:
-    span = (last_day - first_day).days + 1
-    parts: list[list[float]] = [[] for _ in range(count)]
+def curve(rates: Mapping[date, Decimal], days: Sequence[date], width: int) -> str:
+    """Draw rates as blocks, each the mean of a part of the days; a part without rates is a gap."""
+    span = (days[-1] - days[0]).days + 1
+    parts: list[list[float]] = [[] for _ in range(width)]
     for day, rate in rates.items():
-        parts[(day - first_day).days * count // span].append(float(rate))
-    last = (max(rates) - first_day).days if rates else -1
-    means: list[float | None] = [None]
-    # A part without rates, such as a Sunday, has the mean of the one before. None stands before the
-    # first rate and after the last one.
-    for place, part in enumerate(parts):
-        before = means[-1] if place * span // count <= last else None
-        means.append(fmean(part) if part else before)
-    return means[1:]
+        parts[(day - days[0]).days * width // span].append(float(rate))
+    means = [fmean(part) if part else None for part in parts]
+    low, high = min(found := [it for it in means if it is not None]), max(found)
+    top = len(BLOCKS) - 1
+
+    def block(mean: float) -> str:
+        return BLOCKS[round((mean - low) / (high - low) * top) if high > low else top // 2]
+
+    return "".join(" " if mean is None else block(mean) for mean in means)
 
 
 COLOURS: Final = (
