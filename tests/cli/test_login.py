@@ -17,7 +17,7 @@ from keyring.backend import KeyringBackend
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli.login import describe_scope
+from gateway_sdk.cli.login import end_and_scope
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
@@ -193,7 +193,7 @@ def test_store_that_hangs_is_not_waited_for(
     ],
 )
 def test_narrower_scope_than_asked_is_told(granted: str, asked: str, told: str | None) -> None:
-    assert dict(describe_scope(Token("x", scope=granted), asked)).get("Scope") == told
+    assert dict(end_and_scope(Token("x", scope=granted), asked)).get("Scope") == told
 
 
 ASKED = "press Enter."

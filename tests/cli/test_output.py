@@ -31,7 +31,7 @@ def test_facts_stand_on_one_line_each(
 ) -> None:
     """A path that is longer than the terminal can be copied as it stands."""
     monkeypatch.setenv("COLUMNS", "40")
-    print_key_values([("Kept in", PATH), ("Client", " ")])
+    print_key_values(("Kept in", PATH), ("Client", " "))
 
     assert capsys.readouterr().out.splitlines() == [f"Kept in    {PATH}", "Client      "]
 

@@ -74,7 +74,7 @@ def test_reader_that_leaves_ends_it_quietly(
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
         monkeypatch.setattr(sys, "stdout", pipe)
-        with pytest.raises(SystemExit) as caught:
+        with pytest.raises(SystemExit) as caught, whole_output():
             write("nobody reads this")
 
     assert caught.value.code == 141

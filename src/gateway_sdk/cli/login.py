@@ -123,8 +123,8 @@ async def _in_time(work: Coroutine[Any, Any, T]) -> T:
 def _report(values: dict[str, str], token: Token, asked: str) -> None:
     console, lines = output.make_console(), for_a_shell(values)
     console.print("Logged in.", style="bold", end="\n\n")
-    pairs = [("Gateway", values["base_url"]), ("Until", describe_end(token, time.time()))]
-    output.print_key_values([*pairs, *describe_scope(token, asked), ("Kept in", place_of(values))])
+    end = end_and_scope(token, asked)
+    output.print_key_values(("Gateway", values["base_url"]), *end, ("Kept in", place_of(values)))
     use = "To use it in programs and commands, run in their shell:"
     console.print("\n" + (use if lines else "Programs and commands use it from now on."))
     for line in lines:
@@ -168,39 +168,34 @@ def status(
     out whether the gateway accepts it. The token itself is never shown.
     """
     values = settings_of_command()
-    output.print_key_values(facts_of(values))  # also if others are missing
+    output.print_key_values(*facts_of(values))  # also if others are missing
     if secret := values.get("access_token"):
-        output.print_key_values([("Token", f"{len(secret)} characters (GATEWAY_ACCESS_TOKEN)")])
+        output.print_key_values(("Token", f"{len(secret)} characters (GATEWAY_ACCESS_TOKEN)"))
     else:
-        output.print_key_values([("Kept in", place_of(values))])
-        token, now = asyncio.run(_in_time(token_store(values).load())), time.time()
+        output.print_key_values(("Kept in", place_of(values)))
+        token = asyncio.run(_in_time(token_store(values).load()))
         if token is None:
             raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
-        since = output.describe_moment(token.obtained_at, now)
-        until = describe_end(token, now)
-        output.print_key_values([("Since", since), ("Until", until), *describe_scope(token)])
-        if token.expired(now):
+        since = output.describe_moment(token.obtained_at, time.time())
+        output.print_key_values(("Since", since), *end_and_scope(token))
+        if token.expired(time.time()):
             problem = "the access token has expired, or is about to"
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
     if try_out:
         ask(lambda gateway: gateway.country_data.list_countries())
-        output.print_key_values([("Tried", "the gateway accepts the token")])
+        output.print_key_values(("Tried", "the gateway accepts the token"))
 
 
-def describe_end(token: Token, now: float) -> str:
-    """Say until when a token lasts; *now* in seconds since 1970."""
+def end_and_scope(token: Token, asked: str = "") -> Iterator[output.KeyValue]:
+    """Say until when a token lasts, its scope, and what of the scope asked for is not in it."""
     if token.expires_at is None:
-        return "the gateway refuses it: the login did not say when it expires"
-    return output.describe_moment(token.expires_at, now)
-
-
-def describe_scope(token: Token, asked: str = "") -> list[output.KeyValue]:
-    """Name the granted scope, and what of the scope that was asked for is not in it."""
+        yield "Until", "the gateway refuses it: the login did not say when it expires"
+    else:
+        yield "Until", output.describe_moment(token.expires_at, time.time())
     missing = sorted({*asked.split()} - token.scope)
-    if not token.scope and not missing:
-        return []
-    granted = " ".join(sorted(token.scope)) or "none"
-    return [("Scope", granted + (f" (not granted: {' '.join(missing)})" if missing else ""))]
+    if token.scope or missing:
+        granted = " ".join(sorted(token.scope)) or "none"
+        yield "Scope", granted + (f" (not granted: {' '.join(missing)})" if missing else "")
 
 
 @app.command()
@@ -210,7 +205,7 @@ def logout() -> None:
     The token stays valid until it expires: the implicit flow has no way to revoke it.
     """
     values = settings_of_command()
-    output.print_key_values([*facts_of(values), ("Kept in", place_of(values))])
+    output.print_key_values(*facts_of(values), ("Kept in", place_of(values)))
     asyncio.run(_in_time(token_store(values).delete()))  # also a damaged record
     gone = "No access token is stored here any more."
     output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")

@@ -1,13 +1,11 @@
 """What commands print: tables for a terminal or a pipe, JSON, CSV, facts, progress bars."""
 
 import csv
-import errno
 import io
 import json
-import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -20,14 +18,7 @@ from rich.console import Console
 from rich.table import Column, Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.process import (
-    CommandError,
-    Status,
-    printable,
-    say,
-    whole_output,
-    write_out,
-)
+from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 
 KeyValue = tuple[str, str]
 Show = Callable[..., None]
@@ -36,16 +27,14 @@ Show = Callable[..., None]
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """End as `write_out` does: rich ends with 1, as if the command had failed."""
-        with whole_output():
-            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        raise SystemExit(Status.READER_LEFT)  # rich ends with 1, as if the command had failed
 
 
 def make_console(*, stderr: bool = False) -> Console:
     return _Console(markup=False, emoji=False, highlight=False, stderr=stderr)
 
 
-def print_key_values(pairs: Iterable[KeyValue]) -> None:
+def print_key_values(*pairs: KeyValue) -> None:
     """Print keys in bold with their values; only the terminal breaks a line."""
     console = make_console()
     for key, value in pairs:

@@ -103,17 +103,16 @@ async def _serve(sandbox: Sandbox, host: str, port: int) -> None:
 
 def _greet(base_url: str) -> None:
     countries, rates, console = country_list(), reference_rates(), output.make_console()
-    facts = [
-        ("Sandbox", base_url),
-        ("Token", SANDBOX_ACCESS_TOKEN),
-        # Interface: Resources, Country record
-        ("Countries", f"{len(countries.records)}"),
-        ("", f"{len(countries.incomplete)} more are left out: a field of them is not known"),
-        ("Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"),
-        ("", f"{rates.days[0]} to {rates.days[-1]}"),
-    ]
     with whole_output():  # else its error would be taken for one of the port
-        output.print_key_values(facts)
+        output.print_key_values(
+            ("Sandbox", base_url),
+            ("Token", SANDBOX_ACCESS_TOKEN),
+            # Interface: Resources, Country record
+            ("Countries", f"{len(countries.records)}"),
+            ("", f"{len(countries.incomplete)} more are left out: a field of them is not known"),
+            ("Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"),
+            ("", f"{rates.days[0]} to {rates.days[-1]}"),
+        )
         # Not wrapped, so that each line can be copied.
         console.print(SETTINGS.format(url=base_url), soft_wrap=True)
         console.print("Ready; Ctrl-C stops it.", style="bold")
@@ -160,29 +159,26 @@ def demo(
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
     console.print(note, style="dim", end="\n\n")
     symbols, days = list(series.rates), series.days
-    subtitle = (
-        f"ECB reference rates through the Gateway sandbox: {len(symbols)} currencies, each at 100"
-        " on its first day. Up: the euro gained on it."
-    )
     with console.status("Drawing the chart"):
         drawn = draw_chart(
             series,
             title=f"What one euro buys, {days[0]:%B %Y} to {days[-1]:%B %Y}",
-            subtitle=subtitle,
-            named=list(dict.fromkeys([*symbols[:LABELLED], *symbols[-LABELLED:]])),
+            subtitle=f"ECB reference rates through the Gateway sandbox: {len(symbols)} currencies,"
+            " each at 100 on its first day. Up: the euro gained on it.",
+            named=symbols[:LABELLED] + symbols[-LABELLED:],
         )
     with writing(chart_path, Status.FAILED):
         chart_path.write_bytes(drawn)
     count = sum(map(len, series.rates.values()))
-    others = len(users.keys() - series.rates.keys() - {BASE})
-    took = f"{time.monotonic() - began:.1f} s, for {run.done + 1} calls and the chart"
-    facts = [
-        ("Rates", f"{count} daily rates of {len(series.rates)} currencies"),
+    others = len(users.keys() - {*symbols, BASE})
+    output.print_key_values(
+        ("Rates", f"{count} daily rates of {len(symbols)} currencies"),
         ("No rates", f"{others} currencies, of which the ECB published none in this range"),
         *(("Failed", kind) for kind in run.kinds()),
-        *(("Files", str(rates_path)), ("", str(chart_path)), ("Took", took)),
-    ]
-    output.print_key_values(facts)
+        ("Files", str(rates_path)),
+        ("", str(chart_path)),
+        ("Took", f"{time.monotonic() - began:.1f} s, for {run.done + 1} calls and the chart"),
+    )
     if run.failures:
         raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
@@ -201,13 +197,12 @@ async def _fetch_rates(journal: Path) -> tuple[Run, dict[str, list[str]]]:
             countries.sort(key=lambda it: it.two_digit_iso_code != f"{it.currency}"[:2])
             for it in countries:
                 users[f"{it.currency}"].append(f"{it.country_name}")
-            facts = {
-                "Gateway": f"{url}, a sandbox on this machine",
-                "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
-                "Countries": f"{len(countries)}, which use {len(users)} currencies",
-                "Range": f"{first} to {last}, the last twelve months that it has",
-            }
-            output.print_key_values(facts.items())
+            output.print_key_values(
+                ("Gateway", f"{url}, a sandbox on this machine"),
+                ("Login", f"as {ACCOUNT}, by the implicit flow; a script plays the browser"),
+                ("Countries", f"{len(countries)}, which use {len(users)} currencies"),
+                ("Range", f"{first} to {last}, the last twelve months that it has"),
+            )
             # The gateway answers 404 for the others.
             quoted = sorted(reference_rates().currencies & users.keys())
             run = Run([BASE], quoted, (first, last))

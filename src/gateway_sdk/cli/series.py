@@ -1,6 +1,7 @@
 """Exchange rates as they are shown: tables, a curve of blocks, charts as PNG."""
 
 import io
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -58,17 +59,15 @@ BLOCKS: Final = "▁▂▃▄▅▆▇█"
 def curve(rates: Mapping[date, Decimal], days: Sequence[date], width: int) -> str:
     """Draw rates as blocks, each the mean of a part of the days; a part without rates is a gap."""
     span = (days[-1] - days[0]).days + 1
-    parts: list[list[float]] = [[] for _ in range(width)]
+    parts: dict[int, list[float]] = defaultdict(list)
     for day, rate in rates.items():
         parts[(day - days[0]).days * width // span].append(float(rate))
-    means = [fmean(part) if part else None for part in parts]
-    low, high = min(found := [it for it in means if it is not None]), max(found)
-    top = len(BLOCKS) - 1
-
-    def block(mean: float) -> str:
-        return BLOCKS[round((mean - low) / (high - low) * top) if high > low else top // 2]
-
-    return "".join(" " if mean is None else block(mean) for mean in means)
+    means = {place: fmean(part) for place, part in parts.items()}
+    low, high, top = min(means.values()), max(means.values()), len(BLOCKS) - 1
+    drawn = [" "] * width
+    for place, mean in means.items():
+        drawn[place] = BLOCKS[round((mean - low) / (high - low) * top) if high > low else top // 2]
+    return "".join(drawn)
 
 
 COLOURS: Final = (
@@ -98,7 +97,7 @@ STYLE: Final[Any] = {
 
 
 def draw_chart(
-    series: Series, *, title: str = "", subtitle: str = "", named: Sequence[str] | None = None
+    series: Series, *, title: str = "", subtitle: str = "", named: Sequence[str] = ()
 ) -> bytes:
     """Draw the rates of a lone currency, and of several an index from their first day on."""
     # Imported here, because it needs the extra [plot], and takes a second or two. Not pyplot, which
@@ -106,37 +105,35 @@ def draw_chart(
     from matplotlib import rc_context  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    one = len(series.rates) == 1
-    curves: dict[str, dict[date, float]] = {}
-    for symbol, found in series.rates.items():
-        unit = 1.0 if one else float(next(iter(found.values()), 0)) / 100
-        if found:
-            curves[symbol] = {day: float(rate) / unit for day, rate in found.items()}
-    wanted = [symbol for symbol in (curves if named is None else named) if symbol in curves]
-    colours = dict(zip(wanted, cycle(COLOURS), strict=False))
+    base, is_lone = series.base, len(series.rates) == 1
+    drawn = {symbol: found for symbol, found in series.rates.items() if found}
+    colours = dict(zip(named or drawn, cycle(COLOURS), strict=False))
     file = io.BytesIO()
     with rc_context(STYLE):
         figure: Any = Figure()
         axes = figure.add_axes((0.06, 0.075, 0.8, 0.79))
-        if grey := len(curves) - len(colours):
+        if grey := len(drawn) - len(colours):
             axes.plot([], [], color=REST, label=f"{grey} others")
         # Those in colour are drawn above the others, and the legend begins with the last one.
-        for symbol in sorted(curves, key=lambda it: (it in colours, series.change(it))):
+        for symbol in sorted(drawn, key=lambda it: (it in colours, series.change(it))):
+            days, rates = zip(*drawn[symbol].items(), strict=True)
+            unit = 1 if is_lone else rates[0] / 100
             axes.plot(
-                list(curves[symbol]),
-                list(curves[symbol].values()),
+                days,
+                [float(rate / unit) for rate in rates],
                 color=colours.get(symbol, REST),
                 linewidth=1.8 if symbol in colours else 0.9,
-                marker="o" if len(curves[symbol]) == 1 else "",  # a single rate makes no line
+                marker="o" if len(days) == 1 else "",  # a single rate makes no line
                 label=f"{symbol} {series.change(symbol):+.1f} %" if symbol in colours else "_",
             )
-        if not one:
+        if is_lone:
+            title = title or f"One {base} in {next(iter(drawn))}"
+        else:
             axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
             axes.legend(reverse=True, bbox_to_anchor=(1, 1))
+            title = title or f"What one {base} buys, 100 on the first day"
             subtitle = subtitle or "Beside each currency: the change since its first day."
-        base, lone = series.base, next(iter(series.rates))
-        usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
-        figure.text(0.02, 0.945, title or usual, fontsize=16, fontweight="bold", color=INK)
+        figure.text(0.02, 0.945, title, fontsize=16, fontweight="bold", color=INK)
         figure.text(0.02, 0.9, subtitle, fontsize=10, color=FAINT)
         figure.savefig(file, format="png")
     return file.getvalue()
