@@ -14,12 +14,12 @@ from gateway_sdk.cli.output import (
     make_console,
     print_key_values,
     show_done,
+    show_in_terminal,
     show_json,
     show_records,
     to_cell,
     to_csv,
     to_json,
-    to_terminal,
 )
 from gateway_sdk.cli.process import CommandError, printable
 
@@ -177,7 +177,10 @@ def draw(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[st
     """Draw a table in a terminal of so many columns, without colours."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "dumb")
-    return [line.rstrip() for line in to_terminal(table, make_console())[0].splitlines()]
+    console = make_console()
+    with console.capture() as shown:
+        show_in_terminal(table, console)
+    return [line.rstrip() for line in shown.get().splitlines()]
 
 
 def test_csv_is_that_of_rfc_4180() -> None:
@@ -241,13 +244,14 @@ def test_cells_are_drawn(monkeypatch: pytest.MonkeyPatch, table: Table, lines: l
 @pytest.mark.posix  # rich makes a console of Windows one narrower
 @pytest.mark.parametrize(("columns", "kept"), [(59, 4), (58, 3), (33, 3), (32, 2), (23, 2), (3, 2)])
 def test_terminal_has_the_columns_that_fit(
-    monkeypatch: pytest.MonkeyPatch, columns: int, kept: int
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, kept: int
 ) -> None:
     """Those on the right are left out and named; no id is broken."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
 
-    shown, left_out = to_terminal(ORDERS, make_console())
+    left_out = show_in_terminal(ORDERS, make_console())
+    shown = capsys.readouterr().out
 
     assert tuple(left_out) == ORDERS.columns[kept:], "as they are called, without padding"
     assert len(shown.splitlines()[2:]) == 2 or columns == 3

@@ -12,13 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from gateway_sdk.cli.output import make_console
-from gateway_sdk.cli.process import (
-    EXTRAS,
-    CommandError,
-    say,
-    whole_output,
-    write_out,
-)
+from gateway_sdk.cli.process import EXTRA_OF, CommandError, say, whole_output, write_out
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.support import GATEWAY, Call
 
@@ -225,6 +219,6 @@ def test_messages_that_are_lost_change_nothing(
     assert bool(ended.stdout) == bool(out)
 
 
-@pytest.mark.parametrize("module", sum(EXTRAS.values(), ()))
+@pytest.mark.parametrize("module", EXTRA_OF)
 def test_modules_of_extras_exist(module: str) -> None:
     assert find_spec(module)

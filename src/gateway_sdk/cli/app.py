@@ -105,6 +105,10 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
+        for shared in () if ctx.resilient_parsing else self.params:  # not while a shell completes
+            if ctx.params.get(shared.name) and shared.name in NOT_TAKEN.get(name or "", ()):
+                why = ": the gateway is that of the job" if name == "fleet" else ""
+                raise CommandError(f"`gateway {name}` does not take {shared.opts[0]}{why}")
         return name, load(name) if name in SUMMARIES else command, rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -144,7 +148,6 @@ root = typer.Typer(
 
 @root.callback()
 def gateway(
-    ctx: typer.Context,
     *,
     base_url: Annotated[str | None, option("URL", "The gateway's address.")] = None,
     tenant_id: Annotated[str | None, option("ID", "The tenant.", "--tenant")] = None,
@@ -172,13 +175,6 @@ def gateway(
     in GATEWAY_ACCESS_TOKEN, or comes from `gateway login`. The options below may also follow a
     command; its own options must follow it.
     """
-    del base_url, tenant_id, token_header_file, auth_url, client_id
-    del sandbox, verbose, debug, version
-    command = ctx.invoked_subcommand or ""
-    for shared in app.params:
-        if ctx.params.get(shared.name) and shared.name in NOT_TAKEN.get(command, ()):
-            why = ": the gateway is that of the job" if command == "fleet" else ""
-            raise CommandError(f"`gateway {command}` does not take {shared.opts[0]}{why}")
 
 
 app: Final[Any] = typer.main.get_command(root)

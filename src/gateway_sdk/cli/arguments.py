@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Annotated, Any, Final, NoReturn, TypeAlias
+from typing import IO, Any, Final, NoReturn
 
 import typer
 
@@ -26,18 +26,12 @@ def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
 
 
 def switch(name: str, text: str, *more_names: str, **more: Any) -> Any:
-    """Describe an option without a value and without an opposite."""
     return typer.Option(name, *more_names, help=text, **more)
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=text, **more)
 
-
-AsJson: TypeAlias = Annotated[
-    bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
-]
-AsCsv: TypeAlias = Annotated[bool, switch("--csv", "Print CSV (RFC 4180), for spreadsheets.")]
 
 STDIN: Final = "-"
 
@@ -47,7 +41,6 @@ def name_of(word: str) -> str:
 
 
 def refuse(message: str) -> NoReturn:
-    """End the command before anything was sent."""
     raise CommandError(f"{message}\nNothing was sent.") from None
 
 
@@ -86,8 +79,7 @@ def content_of(word: str) -> Path | IO[bytes] | bytes:
 
 
 def read_line(word: str) -> str:
-    """Read a header; what no header can carry, and so no UTF-8 either, is refused at its use."""
-    with reading(word) as file:
+    with reading(word) as file:  # what is no UTF-8 can stand in no header, and is refused there
         line = file.readline().decode(errors="replace").strip()
     return line or refuse(f"{name_of(word)} is empty")
 

@@ -25,8 +25,7 @@ app = typer.Typer(rich_markup_mode=None)
 T = TypeVar("T")
 
 ADVICE: Final = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
-LOOK: Final = 1.0
-"""Seconds between two looks at the database."""
+LOOK: Final = 1.0  # seconds between two looks at the database
 
 
 def parse_job(text: str) -> Job:

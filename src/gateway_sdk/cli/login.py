@@ -32,18 +32,14 @@ SHOWN: Final = {
     "auth_url": "Login at",
     "client_id": "Client",
 }
-"""The names of settings as `gateway status` shows them."""
-
 ADVICE: Final = "Get one with `gateway login`."
 CLOSE_THE_TAB: Final = (
     "Close its tab in the browser now. Until you press Ctrl-C, but for "
     f"{KEPT_SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
     "that no other program gets a token that comes late."
 )
-TRIAL_LIFE: Final = 60.0
-"""Seconds until the test token expires, if it cannot be deleted."""
-STORE_TIMEOUT: Final = 60.0
-"""Seconds: a store that takes longer hangs. A keyring may ask the user for its password."""
+TRIAL_LIFE: Final = 60.0  # seconds until the test token expires, if it cannot be deleted
+STORE_TIMEOUT: Final = 60.0  # seconds, in which a keyring may ask the user for its password
 
 
 @app.command()

@@ -12,24 +12,14 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from gateway_sdk.cli import output
-from gateway_sdk.cli.arguments import (
-    AsCsv,
-    AsJson,
-    argument,
-    content_of,
-    name_of,
-    option,
-    read_json,
-    refuse,
-    switch,
-)
+from gateway_sdk.cli.arguments import argument, content_of, option, read_json, refuse, switch
+from gateway_sdk.cli.output import AsCsv, AsJson
 from gateway_sdk.cli.process import CommandError, Status, printable, write_out
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
 from gateway_sdk.session import GatewaySession
 
-app = typer.Typer(rich_markup_mode=None)
-customer, wallet, aml, kyc = (typer.Typer(rich_markup_mode=None) for _ in range(4))
+app, customer, wallet, aml, kyc = (typer.Typer(rich_markup_mode=None) for _ in range(5))
 app.add_typer(customer, name="customer")
 app.add_typer(wallet, name="wallet")
 app.add_typer(aml, name="aml")
@@ -68,7 +58,7 @@ def countries(
 
     The exit status is 1 if no country matches.
     """
-    form = output.choose_form(json=as_json, csv=as_csv)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
     known = ask(lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
     # Not `to_wire`, which writes an unknown fraction as a text.
@@ -170,21 +160,21 @@ def orders(
         pages = gateway.wallet.order_history_pages(take, first_page=page)
         return [order async for reply in pages for order in output.take_apart(reply)[0] or ()]
 
-    form = output.choose_form(json=as_json, csv=as_csv)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
     output.show_records(ask(fetch), form)
 
 
 @wallet.command()
 def history(customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """Show the trading orders of a customer."""
-    form = output.choose_form(json=as_json, csv=as_csv)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
     output.show_records(ask(lambda it: it.wallet.trading_order_history(customer_id)), form)
 
 
 @wallet.command()
 def balance(*, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """Show what the tenant has available for spot trading."""
-    form = output.choose_form(json=as_json, csv=as_csv)
+    form = output.choose_form(as_json=as_json, as_csv=as_csv)
     output.show_records(ask(lambda gateway: gateway.wallet.spot_trading_available_balance()), form)
 
 
@@ -265,7 +255,7 @@ def status(
     if bool(value) == (file is not None):
         raise CommandError("give the new status, or --file")
     if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
-        refuse(f"{name_of(value)} is a file\nTo send its content, give --file.")
+        refuse(f"{printable(value)} is a file\nTo send its content, give --file.")
     given = document_id, content_of(file) if file is not None else value or "", content_type
     reply = ask(lambda it: it.aml.change_document_status(*given))
     output.show_done("The status is changed.", reply)

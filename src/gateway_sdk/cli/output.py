@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import simplejson
 from rich import box, progress as bars
@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Column, Table as RichTable
 from rich.text import Text
 
+from gateway_sdk.cli.arguments import switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 
 KeyValue = tuple[str, str]
-Show = Callable[..., None]
-"""Updates a bar: how much is done, of how much, and other words."""
+Show = Callable[..., None]  # updates a bar: how much is done, of how much, and other words
 
 
 class _Console(Console):
@@ -130,8 +130,8 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
-    """Draw the columns that fit, at least two, and name the others."""
+def show_in_terminal(table: Table, console: Console) -> list[str]:
+    """Show the columns that fit, at least two, and return the names of the others."""
     # The box adds a column to the padding between two columns.
     drawn = RichTable(
         box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
@@ -155,20 +155,22 @@ def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
         )
     count = len(drawn.columns)
     for row in table.rows:
-        drawn.add_row(
-            *(it if isinstance(it, Text) else printable(to_cell(it)) for it in row[:count])
-        )
-    with console.capture() as shown:
-        console.print(drawn)
-    return shown.get(), [printable(name) for name in table.columns[count:]]
+        texts = (it if isinstance(it, Text) else printable(to_cell(it)) for it in row[:count])
+        drawn.add_row(*texts)
+    console.print(drawn)
+    return [printable(name) for name in table.columns[count:]]
 
 
-def choose_form(**options: bool) -> str:
-    """Return the name of the only option that is given, or else "table"."""
-    given = [name for name, wanted in options.items() if wanted]
-    if len(given) > 1:
-        raise CommandError(f"--{given[0]} and --{given[1]} exclude each other: choose one")
-    return given[0] if given else "table"
+AsJson: TypeAlias = Annotated[
+    bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
+]
+AsCsv: TypeAlias = Annotated[bool, switch("--csv", "Print CSV (RFC 4180), for spreadsheets.")]
+
+
+def choose_form(*, as_json: bool, as_csv: bool) -> str:
+    if as_json and as_csv:
+        raise CommandError("--json and --csv exclude each other: choose one")
+    return "json" if as_json else "csv" if as_csv else "table"
 
 
 def show(table: Table, value: Any, form: str, *, headings: Sequence[str] | None = None) -> None:
@@ -179,10 +181,8 @@ def show(table: Table, value: Any, form: str, *, headings: Sequence[str] | None 
     elif sys.stdout is None or not sys.stdout.isatty():
         write_out(to_lines(table))
     else:
-        console = make_console()
-        drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
-        write_out(drawn)
-        if left_out:
+        shown = Table(headings or table.columns, table.rows)
+        if left_out := show_in_terminal(shown, make_console()):
             advice = "A wider terminal shows all, and so does `| cat`."
             say(f"No room for: {', '.join(left_out)}.\n{advice}")
 

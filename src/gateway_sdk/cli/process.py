@@ -21,11 +21,13 @@ class Status(IntEnum):
     READER_LEFT = 141  # the reader of the output closed it, as `head` does: 128 and SIGPIPE
 
 
-EXTRAS: Final = {
-    "cli": ("rich", "simplejson", "typer"),
-    "parquet": ("pyarrow",),
-    "plot": ("matplotlib",),
-    "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
+EXTRA_OF: Final = {
+    **dict.fromkeys(("rich", "simplejson", "typer"), "cli"),
+    **dict.fromkeys(
+        ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"), "sandbox"
+    ),
+    "matplotlib": "plot",
+    "pyarrow": "parquet",
 }
 """Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores and fleets
 have an error of their own."""

@@ -2,6 +2,7 @@
 
 import re
 from calendar import monthrange
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, date, datetime, timedelta
@@ -14,17 +15,8 @@ import typer
 
 from gateway_sdk import bulk, errors
 from gateway_sdk.bulk import BulkResult, Outage, Progress
-from gateway_sdk.cli.arguments import (
-    GIVEN,
-    AsCsv,
-    AsJson,
-    argument,
-    check_place,
-    option,
-    switch,
-    writing,
-)
-from gateway_sdk.cli.output import choose_form, counting_bar, show, show_records
+from gateway_sdk.cli.arguments import GIVEN, argument, check_place, option, switch, writing
+from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.series import draw_chart, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
@@ -119,10 +111,8 @@ def check_png(place: str) -> Path:
 def check_out(place: str) -> Path:
     out = Path(place)
     if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
-        known = ", ".join(bulk.EXPORT_SUFFIXES)
-        raise CommandError(
-            f"{printable(str(out))} must end with one of {known}: this chooses the format"
-        )
+        known = f"one of {', '.join(bulk.EXPORT_SUFFIXES)}: this chooses the format"
+        raise CommandError(f"{printable(str(out))} must end with {known}")
     if out.suffix.lower() == ".parquet":
         import_module("pyarrow")
     return check_place(place)
@@ -150,7 +140,7 @@ def rates(
 
     The default is the last 30 days. Days without rates, such as Sundays, have no row.
     """
-    form = choose_form(json=as_json, csv=as_csv)
+    form = choose_form(as_json=as_json, as_csv=as_csv)
     first, last = choose_range(start, end, days=30)
     [base, *others], codes = split_codes([base]), split_codes(symbols)
     if others:
@@ -178,7 +168,10 @@ def rates(
 
 REFUSED: Final = "Running it again does not help: are --base and --symbols right?"
 AGAIN: Final = "The same command fetches what is missing, and with --retry-failed what failed."
+SANDBOX_JOB: Final = "exchange rates of the sandbox"
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
+
+Result: TypeAlias = BulkResult[Query, Any]
 
 
 class Run:
@@ -200,7 +193,7 @@ class Run:
         # Until the gateway has listed its countries, it is not known.
         self.total = None if symbols is None else self._count(symbols)
         self.there = self.fetched = 0  # series in the journal; those of them that are of this run
-        self.failures: list[BulkResult[Query, Any]] = []  # without those that the deadline cut
+        self.failures: list[Result] = []  # without those that the deadline cut
         self.left_out: set[tuple[str, str]] = set()  # base and symbol
 
     @property
@@ -233,10 +226,9 @@ class Run:
                 async with aclosing(series) as results:
                     async for result in results:
                         self.add(result)
-                        if result.from_journal:  # it would seem to make the gateway faster
-                            continue
                         notes = [f"{len(self.failures)} failed"] if self.failures else []
-                        draw(self.done, self.total, *notes)
+                        if not result.from_journal:  # it would seem to make the gateway faster
+                            draw(self.done, self.total, *notes)
         except errors.DeadlineExceededError as error:
             if error.operation is not None:  # of the list of countries, not of the run
                 raise
@@ -255,7 +247,7 @@ class Run:
             elif base != symbol:
                 yield part.model_copy(update={"base": base, "symbols": symbol})
 
-    def add(self, result: BulkResult[Query, Any]) -> None:
+    def add(self, result: Result) -> None:
         """Count a result; one that the deadline has cut stays missing."""
         error, query = result.error, result.item
         is_late = isinstance(error, errors.DeadlineExceededError) and self._deadline is not None
@@ -272,14 +264,14 @@ class Run:
         """Say what is missing and how to get it; None if nothing is."""
         late = "all" if self.total is None else self.total - self.done
         failed = [result.error for result in self.failures]
+        if not (late or failed):
+            return None
         lines: list[str] = []
         if late:
             lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
         if failed:
-            lines += [f"{len(failed)} of {self.total} series failed"]
-            lines += [f"  {kind}" for kind in self.kinds()]
-        if not lines:
-            return None
+            lines.append(f"{len(failed)} of {self.total} series failed")
+        lines += (f"  {kind}" for kind in self.kinds())
         refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
         status = Status.REFUSED if refused and not late else Status.UNCHANGED
         advice = REFUSED if status is Status.REFUSED else AGAIN
@@ -287,11 +279,10 @@ class Run:
 
     def kinds(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""
-        kinds: dict[str, list[BulkResult[Query, Any]]] = {}
+        kinds: dict[str, list[Result]] = defaultdict(list)
         for result in self.failures:
-            status = getattr(result.error, "status", None)
-            kind = type(result.error).__name__ + ("" if status is None else f" {status}")
-            kinds.setdefault(kind, []).append(result)
+            status = getattr(result.error, "status", None) or ""
+            kinds[f"{type(result.error).__name__} {status}".rstrip()].append(result)
         for kind, found in sorted(kinds.items(), key=lambda it: -len(it[1])):
             error, query = found[0].error, found[0].item
             words = quote(error) if isinstance(error, errors.GatewayError) else ""
@@ -341,7 +332,7 @@ def bulk_rates(
     if kept.resolve() == out.resolve():
         raise CommandError("--out and --journal are the same file")
     options = {"concurrency": concurrency, "deadline": deadline, "retry_failed": retry_failed}
-    _fetch(run, {**options, "journal": kept, "patience": patience})
+    _fetch(run, kept, {**options, "patience": patience})
     complaint = run.complaint()
     if run.total is not None:
         say(f"{run.there} of {run.total} series, {run.fetched} of them new")
@@ -353,25 +344,20 @@ def bulk_rates(
     if complaint:
         raise complaint
     if not run.total:
-        raise CommandError(
-            "there is nothing to fetch: the gateway has no rates of other currencies", Status.FAILED
-        )
+        problem = "there is nothing to fetch: the gateway has no rates of other currencies"
+        raise CommandError(problem, Status.FAILED)
     _check_shapes(others)
 
 
-def _fetch(run: Run, options: dict[str, Any]) -> None:
+def _fetch(run: Run, journal: Path, options: dict[str, Any]) -> None:
     # The journal is for one gateway, and each sandbox has another address.
-    job = "exchange rates of the sandbox" if GIVEN["sandbox"] else None
-
-    async def fetching(gateway: GatewaySession) -> None:
-        await run.fetch(gateway, job=job, **options)
-
+    options |= {"journal": journal, "job": SANDBOX_JOB if GIVEN["sandbox"] else None}
     try:
-        ask(fetching, tells_waits=False, parse_float=shortest)
+        ask(lambda it: run.fetch(it, **options), tells_waits=False, parse_float=shortest)
     except KeyboardInterrupt:
         # It may have written more than it counted.
         there = f"at least {run.there} of {run.total or 'all'} series, {len(run.failures)} failed"
-        told = f"{printable(str(options['journal']))}: {there}\nThe same command continues."
+        told = f"{printable(str(journal))}: {there}\nThe same command continues."
         raise KeyboardInterrupt(told) from None
     except JournalError as error:
         status = Status.FAILED if run.opened else Status.MISUSED
@@ -405,8 +391,6 @@ def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Expor
 
 def _check_shapes(others: int) -> None:
     if others:
-        raise CommandError(
-            f"replies of another shape than days with rates, left out: {others}\n"
-            "They are in the journal. Without the journal, they are fetched again.",
-            Status.UNCHANGED,
-        )
+        problem = f"replies of another shape than days with rates, left out: {others}"
+        advice = "They are in the journal. Without the journal, they are fetched again."
+        raise CommandError(f"{problem}\n{advice}", Status.UNCHANGED)

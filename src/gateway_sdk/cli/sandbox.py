@@ -155,7 +155,7 @@ def demo(
             export(journal, rates_path, rates=True)
     series = _read(rates_path)
     console.print()
-    console.out(output.to_terminal(_table(series, users), console)[0], highlight=False)
+    output.show_in_terminal(_table(series, users), console)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
     console.print(note, style="dim", end="\n\n")
     symbols, days = list(series.rates), series.days

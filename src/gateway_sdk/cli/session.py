@@ -20,7 +20,7 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.session import GatewaySession
 
 # None may be secret: others on a machine can read the arguments of its processes.
-OPTIONS: Final = {
+OPTION_OF: Final = {
     "base_url": "--base-url",
     "tenant_id": "--tenant",
     "token_header": "--token-header-file",
@@ -30,9 +30,8 @@ OPTIONS: Final = {
     "scope": "--scope",
     "timeout": "--timeout",
 }
-"""The settings that have an option."""
 
-STEPS: Final = {
+STEP_FOR: Final = {
     "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. With --sandbox most"
     " commands need none.",
     "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
@@ -41,26 +40,24 @@ STEPS: Final = {
     "GATEWAY_CLIENT_ID": "Set it to the client id of the login, or give --client-id.",
     **dict.fromkeys(("redirect_uri", "scope", "timeout"), "--help shows what the command takes."),
 }
-"""The advice if one is not set, or is wrong."""
+"""The advice if a setting is missing or wrong."""
 
 
 def settings_of_command() -> dict[str, str]:
-    """Find its options and the environment; an empty setting counts as missing."""
     if path := GIVEN.pop("token_header_file", None):
         GIVEN["token_header"] = read_line(path)
     try:
-        return with_environment({name: GIVEN[name] for name in OPTIONS if GIVEN.get(name)})
+        return with_environment({name: GIVEN[name] for name in OPTION_OF if GIVEN.get(name)})
     except errors.ConfigurationError as error:  # it is for another gateway
-        problem = f"{error.setting} {error.problem}"
         advice = "Unset it, or set both for the gateway of --base-url."
-        raise CommandError(f"{problem}\n{advice}") from error
+        raise CommandError(f"{error.setting} {error.problem}\n{advice}") from error
 
 
 def source_of(setting: str) -> str:
     """Name the variable or the option that a setting comes from."""
     if setting in ENVIRONMENT and not GIVEN.get(setting):
         return ENVIRONMENT[setting]
-    return OPTIONS.get(setting, setting)
+    return OPTION_OF.get(setting, setting)
 
 
 _logger = logging.getLogger("gateway_sdk")
@@ -81,8 +78,9 @@ class _StoredToken(SharedTokenSource):
 class _Witness(Observer):
     """Keeps what happened to the last call, for Ctrl-C, and reports long waits."""
 
+    warning = ""  # what matters before the call is repeated
+
     def __init__(self, *, tells_waits: bool) -> None:
-        self.warning = ""  # what matters before the call is repeated
         self._tells_waits = tells_waits
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
@@ -90,15 +88,9 @@ class _Witness(Observer):
             reason = attempt.status or attempt.error
             say(f"{call.operation.name}: trying again in {seconds:.0f} s ({reason})")
 
-    def call_finished(
-        self,
-        call: CallInfo,
-        outcome: Outcome,
-        error: BaseException | None,
-        elapsed: float,
-    ) -> None:
-        del error, elapsed  # also after a call that was not cut, Ctrl-C hides what became of it
-        _, self.warning = fate_of(outcome, call.operation.repeatability)
+    def call_finished(self, call: CallInfo, outcome: Outcome, *_: Any, **__: Any) -> None:
+        # Also after a call that was not cut, Ctrl-C hides what became of it.
+        self.warning = fate_of(outcome, call.operation.repeatability)[1]
 
 
 def ask(
@@ -124,7 +116,6 @@ def ask(
     try:
         return asyncio.run(asking())
     except KeyboardInterrupt:
-        # With what matters before the call is repeated.
         raise KeyboardInterrupt(witness.warning) from None
 
 
@@ -139,10 +130,9 @@ def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
     values = settings_of_command()
     _SENT.update(values[name] for name in ("access_token", "token_header") if name in values)
     if "access_token" in values and (GIVEN["auth_url"] or GIVEN["client_id"]):
-        raise CommandError(
-            "GATEWAY_ACCESS_TOKEN would be used in place of the login of --auth-url and "
-            "--client-id\nUnset it, or leave these options out."
-        )
+        problem = "would be used in place of the login of --auth-url and --client-id"
+        advice = "Unset it, or leave these options out."
+        raise CommandError(f"GATEWAY_ACCESS_TOKEN {problem}\n{advice}")
     given = with_access_token(values)
     if "access_token" not in values:
         given["access_token"] = _StoredToken(token_store(values))
@@ -213,11 +203,10 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     if isinstance(error, errors.ConfigurationError):
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words = f"{source_of(name)} {error.problem}".lstrip()
-        step = step or STEPS.get(name, "")
+        step = step or STEP_FOR.get(name, "")
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(
-        f"{printable(words)}{quote(error, personal=personal)}\n{step}".rstrip(), status
-    )
+    told = f"{printable(words)}{quote(error, personal=personal)}\n{step}"
+    return CommandError(told.rstrip(), status)
 
 
 def fate_of(outcome: Outcome, repeatability: Repeatability | None) -> tuple[Status, str]:
