@@ -21,6 +21,7 @@ from starlette.responses import Response
 from gateway_sdk.bulk import BulkResult, Outage, Progress
 from gateway_sdk.cli import rates
 from gateway_sdk.cli.output import progress
+from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.rates import Run
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -376,13 +377,12 @@ def counted(
 )
 def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], status: int) -> None:
     """Otherwise another run may bring what is missing."""
-    complaint = counted(9, *(result() for _ in range(9 - len(errors))), *map(result, errors))
+    count = counted(9, *(result() for _ in range(9 - len(errors))), *map(result, errors))
 
-    found = complaint.complaint()
+    with pytest.raises(CommandError, match=f"{len(errors)} of 9 series failed\n") as caught:
+        count.check()
 
-    assert found is not None
-    assert found.status == status
-    assert f"{len(errors)} of 9 series failed\n" in f"{found}\n"
+    assert caught.value.status == status
 
 
 def test_deadline_and_failures_are_told_apart() -> None:
@@ -392,12 +392,12 @@ def test_deadline_and_failures_are_told_apart() -> None:
         9, result(), result(late), result(refused), result(late, from_journal=True), deadline=5
     )
 
-    complaint = count.complaint()
+    with pytest.raises(CommandError) as caught:
+        count.check()
 
-    assert complaint is not None
-    assert complaint.status == 4
+    assert caught.value.status == 4
     assert (count.there, len(count.failures)) == (1, 2)
-    assert str(complaint).splitlines() == [
+    assert str(caught.value).splitlines() == [
         "the deadline of 5 s passed: 6 series are missing",
         "2 of 9 series failed",
         "  1 NotFoundError 404, such as USD for EUR",

@@ -1,6 +1,5 @@
 """What commands take: options, and files, which are checked before anything is sent."""
 
-import errno
 import json
 import os
 import sys
@@ -119,7 +118,7 @@ def check_place(place: str | Path) -> Path:
     with writing(path):
         folder = Path(os.path.realpath(path)).parent  # what a link leads to may be made, too
         if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            raise OSError("it is a folder")
         if not folder.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, f"there is no folder {printable(str(folder))}")
+            raise OSError(f"there is no folder {printable(str(folder))}")
     return path

@@ -242,10 +242,9 @@ def _end(seen: PlanStatus) -> NoReturn:
 
 
 def _lines(path: str) -> Iterator[Any]:
-    number = 0
-    try:
-        with reading(path) as file:
-            for number, line in enumerate(file, 1):  # noqa: B007 - for the message
+    with reading(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
                 yield json.loads(line)  # it knows a byte order mark
-    except (RecursionError, ValueError):  # also of what is not UTF-8
-        raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None
+            except (RecursionError, ValueError):  # also of what is not UTF-8
+                raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None

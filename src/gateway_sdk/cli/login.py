@@ -5,8 +5,8 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Coroutine, Generator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
@@ -77,22 +77,15 @@ def login(
     if not (paste or can_listen(redirect_uri)):
         raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
     flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
-    with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
-        token = asyncio.run(_get_and_keep(values, flow, paste=pasted, **way))
-    _report(values, token, scope)
-
-
-@contextmanager
-def _port_kept() -> Generator[None]:
-    """After a login that ended without a response, keep its port while its tab may be open."""
     try:
-        yield
+        token = asyncio.run(_get_and_keep(values, flow, paste=pasted, **way))
     except (GatewayError, KeyboardInterrupt) as error:
-        if is_a_port_kept():
+        if is_a_port_kept() and not paste:  # a browser elsewhere has its own ports
             with suppress(KeyboardInterrupt):
                 say(f"The login has ended{f': {error}' if str(error) else ''}.\n{CLOSE_THE_TAB}")
                 wait_for_kept_ports()
         raise
+    _report(values, token, scope)
 
 
 async def _get_and_keep(values: dict[str, str], flow: ImplicitFlow, **way: Any) -> Token:

@@ -3,7 +3,6 @@
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -133,7 +132,7 @@ def revise(
     output.show_done("The customer is revised.", reply)
 
 
-def _revisions(words: Sequence[str]) -> Any:
+def _revisions(words: list[str]) -> Any:
     if len(words) == 1 and "=" not in words[0]:
         return read_json(words[0])
     parts = [word.partition("=") for word in words]

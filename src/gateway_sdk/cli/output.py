@@ -78,7 +78,6 @@ PLAIN_DIGITS: Final = 40  # a larger number, such as 1E+1000000, keeps its expon
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as JSON; a Decimal keeps all its digits."""
     text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False, indent=indent)
     # Terminals obey control characters, and format characters reverse or hide the text around
     # them; escaped, they are the same JSON.
@@ -114,11 +113,6 @@ class Table(NamedTuple):
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
-
-
-def to_lines(table: Table) -> str:
-    lines = (table.columns, *table.rows)
-    return "".join("\t".join(printable(to_cell(cell)) for cell in line) + "\n" for line in lines)
 
 
 def to_csv(table: Table) -> str:
@@ -179,7 +173,8 @@ def show(table: Table, value: Any, form: str, *, headings: Sequence[str] | None 
     elif form == "csv":
         write_out(to_csv(table))
     elif sys.stdout is None or not sys.stdout.isatty():
-        write_out(to_lines(table))
+        lines = [map(printable, map(to_cell, line)) for line in (table.columns, *table.rows)]
+        write_out("".join("\t".join(line) + "\n" for line in lines))
     else:
         shown = Table(headings or table.columns, table.rows)
         if left_out := show_in_terminal(shown, make_console()):
@@ -201,8 +196,7 @@ def show_records(reply: Any, form: str) -> None:
         if words := printable(words) if rows else "The list is empty.":
             say(words)
     elif form == "csv":
-        problem = "the reply is not a list of records\n--json shows it."
-        raise CommandError(problem, Status.UNCHANGED)
+        raise CommandError("the reply is not a list of records\n--json shows it.", Status.UNCHANGED)
     else:
         show_json(reply)
 
@@ -218,7 +212,6 @@ def take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]
 
 
 def show_done(done: str, reply: Any) -> None:
-    """Say that something is done, and print the gateway's reply, if there is one."""
     say(done)
     try:
         if reply is not None:

@@ -41,9 +41,7 @@ class CommandError(Exception):
         self.status = status
 
 
-LOST: Final = frozenset(
-    {errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN}
-)
+LOST: Final = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)
 """Errors of a standard output that cannot be written: closed by its reader, a full disk, or a pipe
 that is full and was made non-blocking."""
 

@@ -95,7 +95,6 @@ End: TypeAlias = Annotated[
 
 
 def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:
-    """Fill in the defaults: the end is today, and the start so many days before the end."""
     last = end or datetime.now(UTC).date()
     first = start or last - timedelta(days=days)
     if first > last:
@@ -260,22 +259,22 @@ class Run:
         elif result.from_journal or not is_late:
             self.failures.append(result)
 
-    def complaint(self) -> CommandError | None:
-        """Say what is missing and how to get it; None if nothing is."""
+    def check(self) -> None:
+        """Raise what is missing, with the way to get it."""
         late = "all" if self.total is None else self.total - self.done
         failed = [result.error for result in self.failures]
-        if not (late or failed):
-            return None
         lines: list[str] = []
         if late:
             lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
         if failed:
             lines.append(f"{len(failed)} of {self.total} series failed")
         lines += (f"  {kind}" for kind in self.kinds())
+        if not lines:
+            return
         refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
-        status = Status.REFUSED if refused and not late else Status.UNCHANGED
-        advice = REFUSED if status is Status.REFUSED else AGAIN
-        return CommandError("\n".join((*lines, advice)), status)
+        if refused and not late:
+            raise CommandError("\n".join((*lines, REFUSED)), Status.REFUSED)
+        raise CommandError("\n".join((*lines, AGAIN)), Status.UNCHANGED)
 
     def kinds(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""
@@ -333,16 +332,13 @@ def bulk_rates(
         raise CommandError("--out and --journal are the same file")
     options = {"concurrency": concurrency, "deadline": deadline, "retry_failed": retry_failed}
     _fetch(run, kept, {**options, "patience": patience})
-    complaint = run.complaint()
     if run.total is not None:
         say(f"{run.there} of {run.total} series, {run.fetched} of them new")
     if run.left_out:
         found = sorted({symbol for _, symbol in run.left_out})
         say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
-    is_whole = run.total is not None and run.done == run.total
-    others = _write(kept, out, rates=True).other_shapes if is_whole else 0
-    if complaint:
-        raise complaint
+    others = _write(kept, out, rates=True).other_shapes if run.done == run.total else 0
+    run.check()
     if not run.total:
         problem = "there is nothing to fetch: the gateway has no rates of other currencies"
         raise CommandError(problem, Status.FAILED)

@@ -120,8 +120,7 @@ def _greet(base_url: str) -> None:
 
 BASE: Final = "EUR"
 ACCOUNT: Final = "ada@example.com"
-LABELLED: Final = 4
-"""Currencies with a label in the chart: so many that rose most, and so many that fell most."""
+LABELLED: Final = 4  # currencies in colour: so many that rose most, and so many that fell most
 CURVE: Final = 18  # columns of a curve: three weeks each
 ROSE, FELL = "dodger_blue2", "dark_orange3"
 """Readable on black and on white, and different for colour-blind readers."""

@@ -31,7 +31,7 @@ OPTION_OF: Final = {
     "timeout": "--timeout",
 }
 
-STEP_FOR: Final = {
+STEP_FOR_SETTING: Final = {
     "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. With --sandbox most"
     " commands need none.",
     "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
@@ -40,7 +40,6 @@ STEP_FOR: Final = {
     "GATEWAY_CLIENT_ID": "Set it to the client id of the login, or give --client-id.",
     **dict.fromkeys(("redirect_uri", "scope", "timeout"), "--help shows what the command takes."),
 }
-"""The advice if a setting is missing or wrong."""
 
 
 def settings_of_command() -> dict[str, str]:
@@ -54,13 +53,10 @@ def settings_of_command() -> dict[str, str]:
 
 
 def source_of(setting: str) -> str:
-    """Name the variable or the option that a setting comes from."""
     if setting in ENVIRONMENT and not GIVEN.get(setting):
         return ENVIRONMENT[setting]
     return OPTION_OF.get(setting, setting)
 
-
-_logger = logging.getLogger("gateway_sdk")
 
 T = TypeVar("T")
 
@@ -103,8 +99,9 @@ def ask(
     witness = _Witness(tells_waits=tells_waits and not GIVEN["verbose"])
     if GIVEN["verbose"]:
         # The SDK's log has no values and no secrets. It ends with the process.
-        _logger.addHandler(logging.StreamHandler())
-        _logger.setLevel(logging.DEBUG)
+        logger = logging.getLogger("gateway_sdk")
+        logger.addHandler(logging.StreamHandler())
+        logger.setLevel(logging.DEBUG)
     # Commands say in their own words what a bulk run waits for.
     logging.getLogger("gateway_sdk.bulk").setLevel(logging.ERROR)
 
@@ -120,7 +117,6 @@ def ask(
 
 
 def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
-    """Make a session; one with a sandbox in this process ignores the settings."""
     if GIVEN["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
         from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
@@ -184,13 +180,6 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word "bearer", or is longer than any word."""
 
 
-MISUSES: Final = (
-    errors.ConfigurationError,
-    errors.InvalidArgumentError,
-    errors.ReceiverUnavailableError,
-)
-
-
 def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     """Say what went wrong and what to do next, with the exit status of what became of a call."""
     status, step, words = Status.FAILED, "", error.summary
@@ -198,12 +187,12 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
         status, step = fate_of(error.outcome, error.repeatability)
     elif isinstance(error, errors.OutageError):
         status = Status.UNCHANGED
-    if isinstance(error, MISUSES):
+    if isinstance(error, errors.InvalidArgumentError | errors.ReceiverUnavailableError):
         status = Status.MISUSED
     if isinstance(error, errors.ConfigurationError):
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words = f"{source_of(name)} {error.problem}".lstrip()
-        step = step or STEP_FOR.get(name, "")
+        status, step = Status.MISUSED, step or STEP_FOR_SETTING.get(name, "")
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
     told = f"{printable(words)}{quote(error, personal=personal)}\n{step}"
     return CommandError(told.rstrip(), status)
