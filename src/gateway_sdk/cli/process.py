@@ -120,6 +120,4 @@ def tolerate_any_stream() -> None:
 def printable(text: str) -> str:
     r"""Write text on one line, with what cannot be seen as escapes such as \n and \x1b."""
     # Also characters that move a terminal's cursor or reverse the text around them.
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

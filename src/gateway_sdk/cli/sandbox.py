@@ -156,7 +156,7 @@ def demo(
     console.print()
     output.show_in_terminal(_table(series, users), console)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
-    console.print(note, style="dim", end="\n\n")
+    console.print(f"\n{note}", style="dim", end="\n\n")
     symbols, days = list(series.rates), series.days
     with console.status("Drawing the chart"):
         drawn = draw_chart(
