@@ -5,7 +5,7 @@ import math
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -54,7 +54,6 @@ class Route:
         load_tls: Callable[[], ssl.SSLContext],
         proxy: httpx.Proxy | None,
         note: Callable[[Connection], None],
-        ask: Callable[[Connection, bytes], Awaitable[ReplyReader]],  # a proxy for a tunnel
     ) -> None:
         self._load_tls = load_tls
         speaks_tls = "https" in (url.scheme, proxy and proxy.url.scheme)
@@ -67,7 +66,7 @@ class Route:
             basic = b"Basic " + b64encode(b":".join(proxy.raw_auth))
             self.credentials = [(b"Proxy-Authorization", basic)]
         self._url = url
-        self._note, self._ask = note, ask
+        self._note = note
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
         start = partial(in_thread, "gateway_sdk authorities", self._load_tls, daemon=False)
         self._loaded = Shared[ssl.SSLContext](start)
@@ -168,8 +167,15 @@ class Route:
             raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
 
     async def _open_by_connect(self, connection: Connection, authority: bytes) -> None:
-        head = field_lines([(b"Host", authority), *self.credentials])
-        reply = await self._ask(connection, b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, head))
+        fields = field_lines([(b"Host", authority), *self.credentials])
+        connection.write(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, fields))
+        reply = ReplyReader()
+        reply.be_lenient()
+        while not reply.status:
+            data = await connection.read(None)
+            reply.receive(data)
+            if not data or reply.failure is not None:
+                raise httpx.ProxyError("no tunnel: no reply of HTTP/1.1")
         if reply.status == 407:  # noqa: PLR2004 - it wants credentials
             text = "answered 407: it wants a user name and a password"
             raise TunnelError(text, is_permanent=True)

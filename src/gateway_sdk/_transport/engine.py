@@ -10,7 +10,6 @@ import re
 import ssl
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -142,7 +141,7 @@ class Exchange(httpx.AsyncByteStream):
         self._transmission = transmission
         self._timeout = timeout
         self.reply = ReplyReader()
-        self._has_begun = self._is_sent = self._gives_up = self._left_at_once = False
+        self._is_sent = self._gives_up = self._left_at_once = False
 
     def can_be_reused(self) -> bool:
         # After an early refusal, servers close a connection whose upload they have not read. What
@@ -162,8 +161,7 @@ class Exchange(httpx.AsyncByteStream):
             if not self.connection.can_write():
                 await self._flush()
         else:
-            with suppress(_OvertakenError):
-                await self._send_chunks(head, content, length)
+            await self._send_chunks(head, content, length)
         while not self.reply.status:
             if (news := self._read_on()) is not None:
                 await news
@@ -199,14 +197,14 @@ class Exchange(httpx.AsyncByteStream):
         self._is_sent = not unsent or await self._write(unsent)
 
     async def _next_chunk(self, chunks: AsyncIterator[bytes], cut: OwnCancellation) -> bytes | None:
-        """Wait for a chunk, until the reply makes it unnecessary; None after the last one."""
+        """Wait for a chunk; empty if the reply makes it unnecessary, None after the last one."""
         # Cancelled as by a time-out: the task itself reads the chunks.
         self.connection.on_event = partial(self._cut_if_final, cut)
         try:
             return await anext(chunks, None)
         except asyncio.CancelledError as error:
             if cut.take_back(type(error)):
-                raise _OvertakenError from None
+                return b""
             raise  # it comes from others
         finally:
             self.connection.on_event = None
@@ -243,7 +241,7 @@ class Exchange(httpx.AsyncByteStream):
         )
 
     def _cut_if_final(self, wait: OwnCancellation) -> None:
-        if self._has_begun:  # else there is no reply to it
+        if self._transmission.sent:  # else there is no reply to it
             self._receive_early()
             if self._reply_is_final:
                 wait.cancel()
@@ -255,8 +253,9 @@ class Exchange(httpx.AsyncByteStream):
 
     def _put(self, data: bytes) -> bool:
         """Send a chunk and return True; return False if the reply makes it unnecessary."""
-        self._left_at_once = not self._has_begun and len(data) <= _SMALL
-        if not self._has_begun:
+        is_first = not self._transmission.sent
+        self._left_at_once = is_first and len(data) <= _SMALL
+        if is_first:
             self._begin()
         else:
             self._receive_early()
@@ -287,7 +286,7 @@ class Exchange(httpx.AsyncByteStream):
         self._transmission.check()
         if self._transmission.on_sent is not None:
             self._transmission.end_turn()  # if the limiter raises an error, nothing is sent
-        self._has_begun = self._transmission.sent = True
+        self._transmission.sent = True
 
     def _receive_early(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""
@@ -316,18 +315,6 @@ class Exchange(httpx.AsyncByteStream):
         self._transmission.status = self.reply.status or None
 
 
-class _OvertakenError(Exception):
-    """The reply came while a chunk was waited for: the rest is of no use."""
-
-
-async def ask_for_tunnel(connection: Connection, head: bytes) -> ReplyReader:
-    """Send a CONNECT, and return the head of the proxy's reply."""
-    exchange = Exchange(connection, Transmission(), httpx.Timeout(None))
-    exchange.reply.be_lenient()
-    await exchange.send(head, b"", 0)
-    return exchange.reply
-
-
 class Engine:
     # It connects to one gateway only, whatever address a request names. `ConnectError`,
     # `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
@@ -343,7 +330,7 @@ class Engine:
     ) -> None:
         self._admission = Admission(max_connections, limiter)
         self._pool = Pool()
-        self._route = Route(url, load_tls, proxy, self._pool.add, ask_for_tunnel)
+        self._route = Route(url, load_tls, proxy, self._pool.add)
         self._methods: tuple[Any, Any] = (None, None)  # of httpx's network, when it was looked at
         self._is_mocked = False
         self._httpx: httpx.AsyncHTTPTransport | None = None
