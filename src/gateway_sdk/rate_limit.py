@@ -6,8 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 
 from gateway_sdk._checks import check_count, check_seconds
-from gateway_sdk._python import safe_repr
-from gateway_sdk._waiting import FairQueue
 from gateway_sdk.errors import ConfigurationError
 
 
@@ -54,56 +52,31 @@ class RateLimiter(Limiter):
         self._limit = limit
         self._unsent = 0  # requests that have passed, and have not begun
         self._sent: deque[float] = deque()  # when, oldest first, of the last `seconds`
-        self._queue = FairQueue(self._give_back)
-        self._timer: asyncio.TimerHandle | None = None
+        self._first = asyncio.Lock()  # of the caller that came first; the others queue for it
+        self._begun = asyncio.Event()
 
     async def enter(self) -> None:
         """Wait until a request may be sent."""
         loop = asyncio.get_running_loop()
-        if not self._queue.waiters and self._has_room(loop.time()):
+        async with self._first:
+            while not self._has_room(now := loop.time()):
+                if self._sent:
+                    await asyncio.sleep(self._sent[0] + self._limit.seconds - now)
+                else:
+                    self._begun.clear()
+                    await self._begun.wait()
             self._unsent += 1
-            return
-        waiter = self._queue.join()
-        self._set_timer(loop)
-        await self._queue.turn(waiter)
-
-    def _give_back(self) -> None:
-        self._unsent -= 1
-        self._let_through(asyncio.get_running_loop())
 
     def begin(self) -> None:
         """Count a request that has passed as sent now."""
-        loop = asyncio.get_running_loop()
         self._unsent -= 1
-        self._sent.append(loop.time())
-        if self._timer is None:
-            self._set_timer(loop)
+        self._sent.append(asyncio.get_running_loop().time())
+        self._begun.set()
 
     def _has_room(self, now: float) -> bool:
-        # The same sum as for the timer: a difference would be rounded in another way, and the timer
-        # could be early each time, without end.
         while self._sent and self._sent[0] + self._limit.seconds <= now:
             self._sent.popleft()
         return self._unsent + len(self._sent) < self._limit.requests
-
-    def _let_through(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the callers pass that the limit allows, and set the timer for the next one."""
-        now = loop.time()
-        while self._has_room(now) and self._queue.let_pass():
-            self._unsent += 1
-        self._set_timer(loop)
-
-    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._queue.waiters and self._sent:  # else the next `begin` sets it
-            at = self._sent[0] + self._limit.seconds
-            self._timer = loop.call_at(at, self._let_through, loop)
-
-    @safe_repr
-    def __repr__(self) -> str:
-        return f"<RateLimiter {self._limit}, {len(self._queue.waiters)} waiting>"
 
 
 def limiter_of(limit: RateLimit | Limiter | None) -> Limiter | None:

@@ -54,7 +54,6 @@ def test_the_classes_that_matter_are_among_them() -> None:
         "GatewayError",
         "GatewaySession",
         "PrivateFileStore",
-        "RateLimiter",
         "Sandbox",
         "SharedTokenSource",
         "Token",

@@ -46,53 +46,35 @@ async def test_nobody_overtakes_those_who_wait() -> None:
     assert callers.passed == {0: 0.0, 1: 1.0, 2: 2.0}
 
 
+@pytest.mark.parametrize("busy", [1.0, 2.5])
+@pytest.mark.parametrize("gone", [1, 2])
 @in_virtual_time
-async def test_a_waiter_that_is_cancelled_as_its_turn_comes_is_passed_over() -> None:
-    """Who is being cancelled when the timer runs gets no permit at all."""
+async def test_a_caller_that_is_cancelled_as_its_turn_comes_takes_none(
+    gone: int, busy: float
+) -> None:
+    """The first one that waits, or one behind it, whose turn the loop was too busy to see."""
     callers = Callers(RateLimit(1, 1.0))
-    _, gone, next_one = [await callers.come(number) for number in range(3)]
-    be_busy(1.0)
-    gone.cancel()  # its task has not run when the next turn begins
-    callers.limiter._let_through(asyncio.get_running_loop())
-    await next_one
-
-    assert callers.passed == {0: 0.0, 2: 1.0}
-    await asyncio.wait([gone])
-
-
-@pytest.mark.parametrize("others", [0, 1])
-@in_virtual_time
-async def test_a_permit_of_a_caller_being_cancelled_is_passed_on(others: int) -> None:
-    """Who is cancelled in the turn in which it was let through gives its permit back."""
-    callers = Callers(RateLimit(1, 1.0))
-    tasks = [await callers.come(number) for number in range(2 + others)]
-    be_busy(1.0)
-    callers.limiter._let_through(asyncio.get_running_loop())
-    tasks[1].cancel()  # the permit is its own, but its task has not run yet
-    await asyncio.wait(tasks)
-    await (await callers.come(9))
-
-    assert tasks[1].cancelled()
-    assert list(callers.passed.values()) == [0.0, 1.0, 2.0][: 2 + others]
-
-
-@pytest.mark.parametrize("others", [0, 1])
-@in_virtual_time
-async def test_a_caller_cancelled_long_after_it_was_let_through_is_cancelled(others: int) -> None:
-    """The loop stood still for longer than the limit's seconds: its permit is long gone."""
-    callers = Callers(RateLimit(1, 1.0))
-    tasks = [await callers.come(number) for number in range(2)]
-    be_busy(1.0)
-    callers.limiter._let_through(asyncio.get_running_loop())
-    be_busy(1.5)
-    tasks += [asyncio.create_task(callers._enter(2 + number)) for number in range(others)]
-    callers.limiter._has_room(now())  # as of another caller that comes: it forgets the past
-    tasks[1].cancel()
+    tasks = [await callers.come(number) for number in range(4)]
+    be_busy(busy)
+    tasks[gone].cancel()
     await asyncio.wait(tasks)
 
-    assert tasks[1].cancelled()
-    assert callers.passed == {0: 0.0, **dict.fromkeys(range(2, 2 + others), 2.5)}
-    assert repr(callers.limiter).endswith(" 0 waiting>")
+    assert tasks[gone].cancelled()
+    assert list(callers.passed) == [number for number in range(4) if number != gone]
+    assert list(callers.passed.values()) == [0.0, busy, busy + 1.0]
+
+
+@in_virtual_time
+async def test_a_caller_waits_until_one_that_has_passed_begins() -> None:
+    """However long that takes, it has its place in the limit."""
+    limiter = RateLimiter(RateLimit(1, 1.0))
+    await limiter.enter()
+    waiting = asyncio.create_task(limiter.enter())
+    await asyncio.sleep(5.0)
+    limiter.begin()
+    await waiting
+
+    assert now() == 6.0
 
 
 @pytest.mark.parametrize("start", [0.0, 0.3, 1e6 + 0.3, 1e9 + 0.7])
@@ -148,4 +130,3 @@ async def test_the_limit_is_exact(
     for first, later in zip(times, times[limit.requests :], strict=False):
         assert later - first >= limit.seconds
     assert list(callers.passed.items()) == list(expected(limit, arrivals).items())
-    assert repr(callers.limiter).endswith(" 0 waiting>")

@@ -9,6 +9,7 @@ import asyncio
 import re
 import ssl
 import sys
+from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final
@@ -28,7 +29,7 @@ from gateway_sdk._transport.transmission import (
     Transmission,
     UnreadableReplyError,
 )
-from gateway_sdk._waiting import FairQueue, OwnCancellation
+from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.rate_limit import Limiter
 
 KEEPALIVE_EXPIRY: Final = 50.0
@@ -49,7 +50,9 @@ class Admission:
     def __init__(self, slots: int, limiter: Limiter | None = None) -> None:
         self.size = self.free = slots
         self._limiter = limiter
-        self._queue = FairQueue(self.leave)
+        # Callers that wait for a slot, in the order of their arrival: True is a slot, False is that
+        # it takes too long.
+        self.waiters: OrderedDict[asyncio.Future[bool], None] = OrderedDict()
 
     def enter_now(self) -> bool:
         """Enter if nothing has to be waited for; no caller waits then, as `leave` serves these."""
@@ -60,17 +63,14 @@ class Admission:
 
     async def enter(self, seconds: float | None, transmission: Transmission) -> None:
         """Enter, now or later; PoolTimeout if a slot takes longer."""
-        loop = asyncio.get_running_loop()
         if self.free:
             self.free -= 1
         else:
+            loop = asyncio.get_running_loop()
             began = loop.time()
             try:
                 # With a rate limit, long waits are normal: only the deadline of the call ends them.
-                limit = seconds if self._limiter is None else None
-                await self._queue.turn(self._queue.join(), limit)
-            except TimeoutError:
-                raise httpx.PoolTimeout("no connection came free") from None
+                await self._wait(loop, seconds if self._limiter is None else None)
             finally:
                 transmission.slot_wait = loop.time() - began
         if self._limiter is not None:
@@ -81,14 +81,36 @@ class Admission:
                 self.leave()
                 raise
 
+    async def _wait(self, loop: asyncio.AbstractEventLoop, seconds: float | None) -> None:
+        # asyncio.timeout would cancel the task, which somebody else may do in the same turn.
+        slot: asyncio.Future[bool] = loop.create_future()
+        self.waiters[slot] = None
+        timer = None if seconds is None else loop.call_later(seconds, _give_up, slot)
+        try:
+            if not await slot:
+                raise httpx.PoolTimeout("no connection came free")
+        except asyncio.CancelledError:
+            if not slot.cancelled() and slot.result():
+                self.leave()  # it came in the same turn of the event loop
+            raise
+        finally:
+            self.waiters.pop(slot, None)
+            if timer is not None:
+                timer.cancel()
+
     def leave(self) -> None:
         """Give the slot back: to the caller that waits longest, if there is one."""
-        if not (self._queue.waiters and self._queue.let_pass()):
-            self.free += 1
+        while self.waiters:
+            slot, _ = self.waiters.popitem(last=False)
+            if not slot.done():  # else it is too late, and the caller's task has not run yet
+                slot.set_result(True)
+                return
+        self.free += 1
 
-    @property
-    def waiting(self) -> int:
-        return len(self._queue.waiters)
+
+def _give_up(slot: asyncio.Future[bool]) -> None:
+    if not slot.done():
+        slot.set_result(False)
 
 
 class Pool:
@@ -427,5 +449,5 @@ class Engine:
         slots = self._admission
         return (
             f"<Engine {slots.size - slots.free} of {slots.size} slots taken, "
-            f"{slots.waiting} waiting, {len(self._pool.idle)} idle>"
+            f"{len(slots.waiters)} waiting, {len(self._pool.idle)} idle>"
         )
