@@ -1,11 +1,9 @@
 """Tasks that wait: for shared work, for a thread; and their own cancellations."""
 
 import asyncio
-import math
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from copy import copy
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -73,39 +71,39 @@ class OwnCancellation:
         return self._task.uncancel() <= self._base and kind is asyncio.CancelledError
 
 
-class SingleFlight:
-    """Runs a coroutine function once for all callers that join while it runs."""
+class SingleFlight(Generic[T]):
+    """Does work once for all callers that join while it runs."""
 
-    # It continues when callers are cancelled, even the last one: the next caller joins it.
+    # It goes on when callers are cancelled, even the last one: the next caller joins it.
 
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T] | asyncio.Future[T]]) -> None:
         self._work = work
-        self._task: asyncio.Task[None] | None = None
+        self._future: asyncio.Future[T] | None = None
 
-    async def join(self) -> None:
-        """Wait for the work; CancelledError also if it was ended."""
-        task = self.start()
-        await asyncio.wait([task])
-        task.result()
+    async def join(self) -> T:
+        """Return the result; CancelledError also if the work was ended."""
+        future = self.start()
+        await asyncio.wait([future])
+        return future.result()
 
-    def start(self) -> asyncio.Task[None]:
-        if (task := self._running()) is None:
-            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk")
+    def start(self) -> asyncio.Future[T]:
+        if (future := self._running()) is None:
+            future = self._future = asyncio.ensure_future(self._work())
             # Its error is retrieved here: perhaps nobody waits for it.
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return task
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return future
 
     async def end(self) -> None:
         """Cancel the work that runs in this event loop, and wait until it has ended."""
-        if (task := self._running()) is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        if (future := self._running()) is not None:
+            future.cancel()
+            await asyncio.wait([future])
 
-    def _running(self) -> asyncio.Task[None] | None:
-        task = self._task
-        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+    def _running(self) -> asyncio.Future[T] | None:
+        future = self._future
+        if future is None or future.done() or future.get_loop() is not asyncio.get_running_loop():
             return None
-        return task
+        return future
 
 
 def in_thread(name: str, work: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
@@ -127,33 +125,3 @@ def in_thread(name: str, work: Callable[[], T], *, daemon: bool) -> asyncio.Futu
 async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
     """Return the result of a function that may block, perhaps for ever."""
     return await in_thread(name, work, daemon=True)
-
-
-class Shared(Generic[T]):
-    """What a blocking function returns; one thread calls it for all that wait."""
-
-    def __init__(self, start: Callable[[], asyncio.Future[T]], kept: float = math.inf) -> None:
-        self._start = start
-        self._kept = kept  # seconds
-        self._answer: asyncio.Future[T] | None = None
-        self._until = 0.0  # by the loop's clock
-
-    async def get(self) -> T:
-        answer, now = self._answer, asyncio.get_running_loop().time()
-        if answer is None or (answer.done() and (answer.exception() or now >= self._until)):
-            answer, self._until = self._start(), math.inf
-            answer.add_done_callback(self._keep)
-            self._answer = answer
-        await asyncio.wait([answer])  # it goes on if this caller is cancelled
-        if error := answer.exception():
-            raise copy(error) from error.__cause__  # its own, because other callers get it too
-        return answer.result()
-
-    def _keep(self, answer: asyncio.Future[T]) -> None:
-        answer.exception()  # retrieved: perhaps nobody waits for it
-        # From its end: a slow answer would be over when it comes.
-        self._until = asyncio.get_running_loop().time() + self._kept
-
-    def drop(self) -> None:
-        """Ask again next time."""
-        self._answer = None

@@ -24,7 +24,7 @@ from gateway_sdk._transport.custom import client_closed
 from gateway_sdk._transport.public import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
-from gateway_sdk._waiting import OwnCancellation, Shared, SingleFlight, in_thread
+from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
 from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -93,8 +93,8 @@ class SharedState:
         self._process = 0
         self.is_prepared = False  # what is slow is loaded
         load = partial(import_module, "gateway_sdk.models.records")
-        self._models = Shared(partial(in_thread, "gateway_sdk models", load, daemon=False))
-        self._closing: SingleFlight | None = None  # made at the end: it is a cycle
+        self._models = SingleFlight(partial(in_thread, "gateway_sdk models", load, daemon=False))
+        self._closing: SingleFlight[None] | None = None  # made at the end: it is a cycle
         # The first call opens it. While it is closing, calls in flight may end; others are refused.
         self.state: Literal["new", "open", "closing", "closed"] = "new"
         self._closers = 0
@@ -134,7 +134,7 @@ class SharedState:
         await self.open().prepare()
         if self.tells_what_was_sent and not SharedState.has_models:
             with suppress(RuntimeError):  # no thread can be started
-                await self._models.get()
+                await self._models.join()
                 SharedState.has_models = True
         self.is_prepared = True
 

@@ -20,7 +20,7 @@ from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, TunnelError
 from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
-from gateway_sdk._waiting import OwnCancellation, Shared, in_thread
+from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
 from gateway_sdk.errors import ConfigurationError
 
 SocketAddress: TypeAlias = tuple[Any, ...]
@@ -69,7 +69,7 @@ class Route:
         self._note = note
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
         start = partial(in_thread, "gateway_sdk authorities", self._load_tls, daemon=False)
-        self._loaded = Shared[ssl.SSLContext](start)
+        self._loading = SingleFlight[ssl.SSLContext](start)
         self._is_away = False  # no connection could be made last time
         # What becomes of it, its time-out, and the proxy, if it talks to that only.
         self._trial: asyncio.Future[tuple[httpx.HTTPError | None, float, str | None]] | None = None
@@ -78,7 +78,9 @@ class Route:
         """Return the context for the gateway; to load the authorities takes 30 ms."""
         if self._tls is None:
             try:
-                self._tls = await self._loaded.get()
+                self._tls = await self._loading.join()
+            except ConfigurationError as error:
+                raise copy(error) from error.__cause__  # its own: other callers get it too
             except RuntimeError:  # no thread can be started
                 self._tls = self._load_tls()
         return self._tls
@@ -234,7 +236,9 @@ class Dialler:
         self._host, self._port = host, port
         # A daemon: where no server of names answers, a process would take 10 s and more to end.
         start = partial(in_thread, "gateway_sdk look-up", self._look_up, daemon=True)
-        self._found = Shared[Sequence[SocketAddress]](start, KEPT)
+        self._finding = SingleFlight[Sequence[SocketAddress]](start)
+        self._found: Sequence[SocketAddress] = ()
+        self._found_at = -math.inf  # by the loop's clock
 
     async def connect(self) -> Connection:
         """Open a connection; if the caller is cancelled, no socket stays open."""
@@ -252,7 +256,7 @@ class Dialler:
                 return await _connect(addresses[0])
             return await _race(addresses)
         except OSError:  # the name may have other addresses now
-            self._found.drop()
+            self._found_at = -math.inf
             raise
 
     async def addresses(self) -> Sequence[SocketAddress]:
@@ -260,10 +264,16 @@ class Dialler:
             return self._look_up(socket.AI_NUMERICHOST | socket.AI_NUMERICSERV)
         except socket.gaierror:
             pass
-        try:
-            return await self._found.get()
-        except RuntimeError as error:  # the system refuses one more thread
-            raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._found_at + KEPT:
+            try:
+                self._found = await self._finding.join()
+            except OSError as error:
+                raise copy(error) from error.__cause__  # its own: other callers get it too
+            except RuntimeError as error:  # the system refuses one more thread
+                raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
+            self._found_at = loop.time()
+        return self._found
 
     def _look_up(self, flags: int = 0) -> Sequence[SocketAddress]:
         return socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
