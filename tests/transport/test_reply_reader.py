@@ -159,6 +159,11 @@ DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
     ),
     "a reason of 200 KB": (b"HTTP/1.1 200 " + b"x" * 200_000 + b"\r\n" + SIZED, LOST, DONE),
     "a head of 110 KiB": (OK + b"X: " + b"x" * 110 * 1024 + b"\r\n" + SIZED, LOST, DONE),
+    "a head of 110 KiB behind another": (
+        EARLY + OK + b"X: " + b"x" * 110 * 1024 + b"\r\n" + SIZED,
+        LOST,
+        DONE,
+    ),
     "a control character in a value": (OK + b"X: a\x01b\r\n" + SIZED, LOST, DONE),
     "HTTP/1.2": (b"HTTP/1.2 200 OK\r\n" + SIZED, LOST, DONE),
     "HTTP/2": (b"HTTP/2.0 200 OK\r\n" + SIZED, LOST, DONE),

@@ -47,11 +47,10 @@ class ReplyReader(RawReply):
         RawReply.__init__(self, 0, [], {})  # until the head has arrived
         self.buffered = 0  # bytes of the body that `take` would return
         self.is_whole = False
-        self.is_over = False  # nothing more can be read: it is whole, or there is a failure
         self.failure: str | None = None  # why the rest of it cannot be read
         self.has_excess = False  # whether bytes came after it
         self._chunks: list[bytes] = []
-        # The parser refers to this object (a cycle), so it is dropped when the reply has ended.
+        # None when nothing more can be read: it refers to this object (a cycle).
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._is_sized = self._is_usual = self._keeps_alive = False
         self._closes = self._reads_by_head = False
@@ -71,23 +70,22 @@ class ReplyReader(RawReply):
 
     def receive(self, data: bytes) -> None:
         if self._parser is None:
-            self.has_excess = self.has_excess or bool(data)
+            self.has_excess |= bool(data)
+            return
+        if not self.status and len(data) > (room := LONGEST_HEAD - self._overhead):
+            self.receive(data[:room])
+            if not self.status:
+                self._fail(_NO_END)
+            self.receive(data[room:])
             return
         self._is_usual = not self._overhead and data.startswith(_USUAL_START)
         self._overhead += len(data)
-        if self._overhead > LONGEST_HEAD and not self.status and self._is_too_long(data):
-            self._fail(_NO_END)
-        elif self._reads_by_head:
+        if self._reads_by_head:
             self._receive_by_head(data)
         else:
             self._feed(data)
         if self._overhead > LONGEST_HEAD:
             self._fail(_NO_END)
-        if self.is_over:
-            self._parser = None
-
-    def _is_too_long(self, data: bytes) -> bool:
-        return _HEAD_END not in (self._head + data)[:LONGEST_HEAD]
 
     def _feed(self, data: bytes) -> None:
         parser: Any = self._parser
@@ -111,7 +109,7 @@ class ReplyReader(RawReply):
         self._head += data
         if _HEAD_END not in self._head[-len(data) - 3 :]:
             return
-        while not (self.status or self.is_over) and _HEAD_END in self._head:
+        while not (self.status or self.failure) and _HEAD_END in self._head:
             head, end, rest = self._head.partition(_HEAD_END)
             self._parser = HttpResponseParser(self)
             try:
@@ -122,25 +120,27 @@ class ReplyReader(RawReply):
             self._head = rest
         if self.status:
             self._reads_by_head, rest, self._head = False, self._head, b""
-            self._overhead = len(rest)
-            self._feed(rest)
+            self.receive(rest)
 
     def receive_end(self, *, cleanly: bool) -> None:
         """Note the end of the connection; a clean one also ends a reply without a length."""
         self._keeps_alive = False
-        if self.status and not self._is_sized and cleanly and not self.is_over:
-            self.is_whole = self.is_over = True
+        if self.status and not self._is_sized and cleanly:
+            self._end()
         self._fail("it closed the connection")
-        self._parser = None
 
     def take(self) -> bytes:
         """Return the received bytes of the body that were not taken yet."""
         chunks, self._chunks, self.buffered = self._chunks, [], 0
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    def _end(self) -> None:
+        if self._parser is not None:
+            self.is_whole, self._parser = True, None
+
     def _fail(self, why: str) -> None:
-        if not self.is_over:
-            self.failure, self.is_over = why, True
+        if self._parser is not None:
+            self.failure, self._parser = why, None
 
     # Called by the parser. What it reads after an error or after the reply is ignored.
 
@@ -154,7 +154,7 @@ class ReplyReader(RawReply):
 
     def on_headers_complete(self) -> None:
         parser = self._parser
-        if parser is None or self.is_over or self.status:
+        if parser is None or self.status:
             return
         status = parser.get_status_code()
         # The parser writes the version as a text, which takes as long as all the rest here.
@@ -183,10 +183,11 @@ class ReplyReader(RawReply):
             self._closes = self._closes or version == "1.0"
         self.status, self._overhead = status, 0  # however the head came: its fields were counted
         self._keeps_alive = parser.should_keep_alive() and not self._closes
-        self.is_whole = self.is_over = self.has_no_body or status in _NO_BODY
+        if self.has_no_body or status in _NO_BODY:
+            self._end()
 
     def on_body(self, chunk: bytes) -> None:
-        if self.is_over:
+        if self._parser is None:
             self.has_excess = True
             return
         self._chunks.append(chunk)
@@ -194,15 +195,12 @@ class ReplyReader(RawReply):
         self._overhead = 0
 
     def on_message_complete(self) -> None:
-        parser = self._parser
-        if parser is None or self.is_over:
-            return
         if self.status:
-            self.is_whole = self.is_over = True
-            return
-        # An interim one. Its `Connection: close` means that the connection ends after the final
-        # reply (RFC 9112, 9.6); the parser refuses what follows.
-        self._closes = self._closes or not parser.should_keep_alive()
+            self._end()
+        elif self._parser is not None:
+            # An interim one. Its `Connection: close` means that the connection ends after the final
+            # reply (RFC 9112, 9.6); the parser refuses what follows.
+            self._closes = self._closes or not self._parser.should_keep_alive()
 
 
 def _usual(head: bytes) -> bytes:
