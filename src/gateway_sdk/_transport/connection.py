@@ -36,8 +36,9 @@ class Connection(asyncio.Protocol):
         self._late: type[Exception] = TimeoutError  # what it raises
         # One timer serves all waits: it looks at their end, and starts again if that is later.
         self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0  # when it looks; not read from the timer, which may have no time on uvloop
-        self._until: float | None = None  # the end of a wait or a rest, by the loop's clock
+        # When it looks; not read from the timer, which may have no time on uvloop.
+        self._due = math.inf
+        self._until = math.inf  # the end of a wait or a rest, by the loop's clock
         self._fit_until = math.inf  # the end of a rest, by the real one
 
     # Called by the event loop.
@@ -195,14 +196,13 @@ class Connection(asyncio.Protocol):
     def rest(self, seconds: float) -> bool:
         """Be idle for so long; data that come before the next `write` end it; False if some did."""
         self._is_idle = True
-        if self._received or self.is_ended:
+        if not self.is_quiet():
             self.abort()
             return False
         # uvloop's clock is that of the beginning of a turn, however long the turn takes.
         self._fit_until = time.monotonic() + seconds
-        self._until = until = self._loop.time() + seconds
-        if self._timer is None or self._due > until:
-            self._start_timer(until)
+        self._until = self._loop.time() + seconds
+        self._start_timer()
         return True
 
     def end_rest(self) -> bool:
@@ -210,12 +210,12 @@ class Connection(asyncio.Protocol):
         # Whether the last reply allows another request is `Exchange.can_be_reused`. The system is
         # asked too, because the event loop may not have seen the data or the end yet. A few bytes
         # of TLS also make a connection unfit, and a part of a record, which may hold a reply.
-        self._until = None
+        self._until = math.inf
         if time.monotonic() >= self._fit_until:
             return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return not (self._received or self.is_closing() or self._has_news())
+        return self.is_quiet() and not self._has_news()
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""
@@ -231,29 +231,25 @@ class Connection(asyncio.Protocol):
         # A future, because a coroutine for each reply takes longer.
         self._late = late
         self._waiter = asyncio.Future(loop=self._loop)
-        self._until = None
-        if seconds is not None:
-            self._until = until = self._loop.time() + seconds
-            if self._timer is None or self._due > until:
-                self._start_timer(until)
+        self._until = math.inf if seconds is None else self._loop.time() + seconds
+        self._start_timer()
         return self._waiter
 
-    def _start_timer(self, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._due = when
-        self._timer = self._loop.call_at(when, self._look_at_end)
+    def _start_timer(self) -> None:
+        if self._until < self._due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._due = self._until
+            self._timer = self._loop.call_at(self._due, self._look_at_end)
 
     def _look_at_end(self) -> None:
-        self._timer = None
-        if self._until is None:
-            return
+        self._timer, self._due = None, math.inf
         if self._until > self._loop.time():
-            self._start_timer(self._until)
+            self._start_timer()
         elif self._is_idle:
             self.abort()
         else:
-            self._wake(late=True)
+            self._wake(self._late(""))
 
     async def wait_to_write(self, seconds: float | None) -> None:
         """Wait as `wait` does, and begin again if the system has taken a part of the data."""
@@ -265,15 +261,13 @@ class Connection(asyncio.Protocol):
                 if self._transport.get_write_buffer_size() >= unsent:
                     raise
 
-    def _wake(self, *, late: bool = False) -> None:
+    def _wake(self, error: Exception | None = None) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():  # done: its task was cancelled
             if self.on_event is not None:
                 self.on_event()
-            return
-        self._until = None
-        if late:
-            waiter.set_exception(self._late(""))
+        elif error is not None:
+            waiter.set_exception(error)
         else:
             waiter.set_result(None)
 
