@@ -196,13 +196,14 @@ class Connection(asyncio.Protocol):
     def rest(self, seconds: float) -> bool:
         """Be idle for so long; data that come before the next `write` end it; False if some did."""
         self._is_idle = True
-        if not self.is_quiet():
+        if self._received or self.is_ended:
             self.abort()
             return False
         # uvloop's clock is that of the beginning of a turn, however long the turn takes.
         self._fit_until = time.monotonic() + seconds
         self._until = self._loop.time() + seconds
-        self._start_timer()
+        if self._until < self._due:
+            self._start_timer()
         return True
 
     def end_rest(self) -> bool:
@@ -215,7 +216,7 @@ class Connection(asyncio.Protocol):
             return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return self.is_quiet() and not self._has_news()
+        return not (self._received or self.is_closing() or self._has_news())
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""
@@ -232,18 +233,20 @@ class Connection(asyncio.Protocol):
         self._late = late
         self._waiter = asyncio.Future(loop=self._loop)
         self._until = math.inf if seconds is None else self._loop.time() + seconds
-        self._start_timer()
+        if self._until < self._due:
+            self._start_timer()
         return self._waiter
 
     def _start_timer(self) -> None:
-        if self._until < self._due:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._due = self._until
-            self._timer = self._loop.call_at(self._due, self._look_at_end)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = self._until
+        self._timer = self._loop.call_at(self._due, self._look_at_end)
 
     def _look_at_end(self) -> None:
         self._timer, self._due = None, math.inf
+        if self._until == math.inf:
+            return
         if self._until > self._loop.time():
             self._start_timer()
         elif self._is_idle:

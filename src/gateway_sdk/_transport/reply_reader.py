@@ -125,18 +125,14 @@ class ReplyReader(RawReply):
     def receive_end(self, *, cleanly: bool) -> None:
         """Note the end of the connection; a clean one also ends a reply without a length."""
         self._keeps_alive = False
-        if self.status and not self._is_sized and cleanly:
-            self._end()
+        if self.status and not self._is_sized and cleanly and self._parser is not None:
+            self.is_whole, self._parser = True, None
         self._fail("it closed the connection")
 
     def take(self) -> bytes:
         """Return the received bytes of the body that were not taken yet."""
         chunks, self._chunks, self.buffered = self._chunks, [], 0
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-    def _end(self) -> None:
-        if self._parser is not None:
-            self.is_whole, self._parser = True, None
 
     def _fail(self, why: str) -> None:
         if self._parser is not None:
@@ -184,7 +180,7 @@ class ReplyReader(RawReply):
         self.status, self._overhead = status, 0  # however the head came: its fields were counted
         self._keeps_alive = parser.should_keep_alive() and not self._closes
         if self.has_no_body or status in _NO_BODY:
-            self._end()
+            self.is_whole, self._parser = True, None
 
     def on_body(self, chunk: bytes) -> None:
         if self._parser is None:
@@ -195,12 +191,14 @@ class ReplyReader(RawReply):
         self._overhead = 0
 
     def on_message_complete(self) -> None:
+        if self._parser is None:
+            return
         if self.status:
-            self._end()
-        elif self._parser is not None:
-            # An interim one. Its `Connection: close` means that the connection ends after the final
-            # reply (RFC 9112, 9.6); the parser refuses what follows.
-            self._closes = self._closes or not self._parser.should_keep_alive()
+            self.is_whole, self._parser = True, None
+            return
+        # An interim one. Its `Connection: close` means that the connection ends after the final
+        # reply (RFC 9112, 9.6); the parser refuses what follows.
+        self._closes = self._closes or not self._parser.should_keep_alive()
 
 
 def _usual(head: bytes) -> bytes:
