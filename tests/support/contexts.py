@@ -124,7 +124,7 @@ class Round:
                 retry=RetryPolicy(backoff=0.01, connect_wait=0.1),
             )
             transport = gateway._caller.shared.open()
-            slots = transport._admission  # type: ignore[attr-defined]
+            slots = transport._slots  # type: ignore[attr-defined]
             contexts = chance.choices(CONTEXTS, k=chance.choice((20, 40, 300)))
             actors = [asyncio.create_task(self._act(context, gateway)) for context in contexts]
             for _ in range(chance.randrange(4)):

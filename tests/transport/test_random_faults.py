@@ -121,7 +121,7 @@ async def run(plan: Plan, totals: Counter[object]) -> None:
             gateway._caller.shared.sleep = lambda _: turns(1)
             await carry_out(plan, gateway, server, witness)
             await be_quiet(server)
-            gate = gateway._caller.shared.open()._admission  # type: ignore[attr-defined]
+            gate = gateway._caller.shared.open()._slots  # type: ignore[attr-defined]
             assert gate.free == gate.size
         await server.until(lambda: not any(line.open for line in server.lines))
     check(plan, witness.records, server, totals)

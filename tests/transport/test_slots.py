@@ -5,15 +5,14 @@ import time
 
 from hypothesis import given, strategies as st
 
-from gateway_sdk._transport.engine import Admission
+from gateway_sdk._transport.engine import Slots
 from gateway_sdk._transport.transmission import Transmission
 
 
-class Gate(Admission):
-    """Admission without a rate limit."""
-
+class Gate(Slots):
     async def pass_in(self, seconds: float | None = None) -> None:
-        await self.enter(seconds, Transmission())
+        if not self.take():
+            await self.wait(seconds, Transmission())
 
 
 async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
@@ -22,7 +21,7 @@ async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
     waiting = asyncio.create_task(gate.pass_in(0.005))
     await asyncio.sleep(0)
 
-    loop.call_later(0.002, gate.leave)  # in the turn of the timer, and before it
+    loop.call_later(0.002, gate.give_back)  # in the turn of the timer, and before it
     until = time.monotonic() + 0.02
     while time.monotonic() < until:
         pass
@@ -37,7 +36,7 @@ async def test_a_slot_handed_to_a_caller_being_cancelled_is_passed_on() -> None:
     waiting = asyncio.create_task(gate.pass_in())
     await asyncio.sleep(0)
 
-    gate.leave()  # the slot is the waiter's now, but its task has not run yet
+    gate.give_back()  # the slot is the waiter's now, but its task has not run yet
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
@@ -67,7 +66,7 @@ def test_every_slot_comes_back(size: int, callers: list[tuple[int, bool]]) -> No
                     await asyncio.sleep(0)
             finally:
                 inside -= 1
-                gate.leave()
+                gate.give_back()
 
         tasks: list[asyncio.Task[None]] = []
         for number, (turns, cancelled) in enumerate(callers):

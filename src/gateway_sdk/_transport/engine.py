@@ -44,46 +44,26 @@ _REFUSED: Final = 400
 _SMALL: Final = 2**16  # bytes of head and content that a server reads at once
 
 
-class Admission:
-    """Decides when a request may be sent: it needs a slot, and its turn under the rate limit."""
+class Slots:
+    """How many requests may be sent at the same time; callers wait in order of their arrival."""
 
-    def __init__(self, slots: int, limiter: Limiter | None = None) -> None:
-        self.size = self.free = slots
-        self._limiter = limiter
-        # Callers that wait for a slot, in the order of their arrival: True is a slot, False is that
-        # it takes too long.
+    def __init__(self, size: int) -> None:
+        self.size = self.free = size
+        # What each of them gets: True is a slot, False is that it takes too long.
         self.waiters: OrderedDict[asyncio.Future[bool], None] = OrderedDict()
 
-    def enter_now(self) -> bool:
-        """Enter if nothing has to be waited for; no caller waits then, as `leave` serves these."""
-        if self._limiter is not None or not self.free:
+    def take(self) -> bool:
+        """Take a slot that is free; no caller waits then, as `give_back` serves these."""
+        if not self.free:
             return False
         self.free -= 1
         return True
 
-    async def enter(self, seconds: float | None, transmission: Transmission) -> None:
-        """Enter, now or later; PoolTimeout if a slot takes longer."""
-        if self.free:
-            self.free -= 1
-        else:
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            try:
-                # With a rate limit, long waits are normal: only the deadline of the call ends them.
-                await self._wait(loop, seconds if self._limiter is None else None)
-            finally:
-                transmission.slot_wait = loop.time() - began
-        if self._limiter is not None:
-            try:
-                # After the slot: a request whose turn it is can then be sent at once.
-                await transmission.enter(self._limiter)
-            except BaseException:
-                self.leave()
-                raise
-
-    async def _wait(self, loop: asyncio.AbstractEventLoop, seconds: float | None) -> None:
+    async def wait(self, seconds: float | None, transmission: Transmission) -> None:
+        """Take a slot that comes free; PoolTimeout if that takes longer."""
         # asyncio.timeout would cancel the task, which somebody else may do in the same turn.
-        slot: asyncio.Future[bool] = loop.create_future()
+        loop = asyncio.get_running_loop()
+        began, slot = loop.time(), loop.create_future()
         self.waiters[slot] = None
         timer = None if seconds is None else loop.call_later(seconds, _give_up, slot)
         try:
@@ -91,15 +71,16 @@ class Admission:
                 raise httpx.PoolTimeout("no connection came free")
         except asyncio.CancelledError:
             if not slot.cancelled() and slot.result():
-                self.leave()  # it came in the same turn of the event loop
+                self.give_back()  # it came in the same turn of the event loop
             raise
         finally:
             self.waiters.pop(slot, None)
             if timer is not None:
                 timer.cancel()
+            transmission.slot_wait = loop.time() - began
 
-    def leave(self) -> None:
-        """Give the slot back: to the caller that waits longest, if there is one."""
+    def give_back(self) -> None:
+        """Give a slot back: to the caller that waits longest, if there is one."""
         while self.waiters:
             slot, _ = self.waiters.popitem(last=False)
             if not slot.done():  # else it is too late, and the caller's task has not run yet
@@ -350,7 +331,8 @@ class Engine:
         proxy: httpx.Proxy | None = None,
         limiter: Limiter | None = None,
     ) -> None:
-        self._admission = Admission(max_connections, limiter)
+        self._slots = Slots(max_connections)
+        self._limiter = limiter
         self._pool = Pool()
         self._route = Route(url, load_tls, proxy, self._pool.add)
         self._methods: tuple[Any, Any] = (None, None)  # of httpx's network, when it was looked at
@@ -360,15 +342,19 @@ class Engine:
     async def exchange(self, request: Request) -> RawReply:
         head = self._head(request)
         prepared, timeout, transmission = request.prepared, request.timeout, request.transmission
-        if not self._admission.enter_now():
-            await self._admission.enter(timeout.pool, transmission)
+        if not self._slots.take():
+            # With a rate limit, long waits are normal: only the deadline of the call ends them.
+            seconds = timeout.pool if self._limiter is None else None
+            await self._slots.wait(seconds, transmission)
         connection = None
         try:
+            if self._limiter is not None:  # then a request whose turn it is can be sent at once
+                await transmission.enter(self._limiter)
             if transmission.on_admitted is not None:
                 await transmission.on_admitted()
             if self._has_mock():
                 reply = await self._exchange_by_httpx(request)
-                self._admission.leave()  # its body is in memory
+                self._slots.give_back()  # its body is in memory
                 return reply
             connection = self._pool.take()
             if connection is None:
@@ -379,7 +365,7 @@ class Engine:
         except BaseException:
             if connection is not None:
                 connection.abort()
-            self._admission.leave()
+            self._slots.give_back()
             transmission.end_turn()
             raise
         reply = exchange.reply
@@ -442,11 +428,11 @@ class Engine:
             self._pool.keep(exchange.connection, exchange.reply.index.get(b"keep-alive"))
         else:
             exchange.connection.abort()
-        self._admission.leave()
+        self._slots.give_back()
 
     @safe_repr
     def __repr__(self) -> str:
-        slots = self._admission
+        slots = self._slots
         return (
             f"<Engine {slots.size - slots.free} of {slots.size} slots taken, "
             f"{len(slots.waiters)} waiting, {len(self._pool.idle)} idle>"
