@@ -10,7 +10,6 @@ from gateway_sdk.errors import ConfigurationError
 
 # RFC 3986, 3.2.2: an encoded host name, or an IPv6 address.
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~-]+|[0-9A-Fa-f:.]+")
-_PORTS: Final = range(1, 2**16)
 _DEFAULT_PORTS: Final = {"https": 443, "socks5": 1080, "socks5h": 1080}
 # RFC 3986, 3.2: an authority with an @, also with an empty user name.
 _USERINFO: Final = re.compile(r"[^/?#]*//[^/?#]*@")
@@ -50,10 +49,10 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
         raise ConfigurationError(
             "must start with https:// and name a host; http:// is for this machine", setting=name
         )
-    ports = _PORTS if not any_port else range(2**16)
+    ports = range(0 if any_port else 1, 2**16)
     if not _HOST.fullmatch(url.raw_host) or (url.port is not None and url.port not in ports):
         raise ConfigurationError("is not a URL: its host or its port cannot be", setting=name)
-    if url.userinfo or _USERINFO.match(text):
+    if _USERINFO.match(text):
         raise ConfigurationError("carries a user name or password: leave it out", setting=name)
     # Parsed a second time: after a scheme in capitals, httpx does not know the default port.
     return httpx.URL(str(url))

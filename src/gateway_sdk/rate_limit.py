@@ -77,8 +77,3 @@ class RateLimiter(Limiter):
         while self._sent and self._sent[0] + self._limit.seconds <= now:
             self._sent.popleft()
         return self._unsent + len(self._sent) < self._limit.requests
-
-
-def limiter_of(limit: RateLimit | Limiter | None) -> Limiter | None:
-    """Return the limiter of one session."""
-    return RateLimiter(limit) if isinstance(limit, RateLimit) else limit

@@ -123,23 +123,20 @@ async def send_by_httpx(
 ) -> RawReply:
     base, content = request.base, request.prepared.content
     url = base.address.copy_with(raw_path=request.prepared.target)
+    stream = httpx.ByteStream(content) if isinstance(content, bytes) else content
     theirs = library.Request(
         base.method.decode(),
         url if library is httpx else str(url),
         headers=[*base.fields, *request.fields],
         extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
         # Another library makes a stream of its own.
-        **({"stream": _stream_of(content)} if library is httpx else {"content": content}),
+        **({"stream": stream} if library is httpx else {"content": content}),
     )
     with _failures_of(library):
         response = unread(await transport.handle_async_request(theirs), library)
-    stream = response.stream if library is httpx else _Body(response.stream, library)
+    body = response.stream if library is httpx else _Body(response.stream, library)
     fields = response.headers.raw
-    return RawReply(response.status_code, fields, index_of(fields), stream)
-
-
-def _stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
-    return httpx.ByteStream(content) if isinstance(content, bytes) else content
+    return RawReply(response.status_code, fields, index_of(fields), body)
 
 
 class _Body(httpx.AsyncByteStream):

@@ -15,6 +15,7 @@ from urllib.request import getproxies_environment
 
 import httpx
 
+from gateway_sdk._http.reply import SUCCESS
 from gateway_sdk._http.request import RawHeaders, field_lines
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
@@ -32,7 +33,6 @@ KEPT: Final = 2.0
 DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
-_SUCCESS: Final = range(200, 300)
 _NO_LOGIN, _LOGIN = 0, 2  # the methods of SOCKS5 (RFC 1928, 3)
 _SIZES: Final = {1: 4, 4: 16}
 """Bytes of an IP address by its type (RFC 1928, 5); a name, of type 3, begins with its length."""
@@ -163,9 +163,7 @@ class Route:
                 await _open_by_socks(connection, proxy.raw_auth, host, port)
             else:
                 await self._open_by_connect(connection, host_and_port(host, port).encode("ascii"))
-        except httpx.ProxyError:
-            raise
-        except (httpx.TransportError, OSError) as error:
+        except OSError as error:
             raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
 
     async def _open_by_connect(self, connection: Connection, authority: bytes) -> None:
@@ -181,7 +179,7 @@ class Route:
         if reply.status == 407:  # noqa: PLR2004 - it wants credentials
             text = "answered 407: it wants a user name and a password"
             raise TunnelError(text, is_permanent=True)
-        if reply.status not in _SUCCESS:
+        if reply.status not in SUCCESS:
             raise TunnelError(f"refused a tunnel: it answered {reply.status}")
         if reply.buffered or reply.has_excess:  # in a tunnel the client sends first
             raise httpx.ProxyError("no tunnel: it holds something already")

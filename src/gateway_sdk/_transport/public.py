@@ -11,7 +11,7 @@ import httpx
 
 from gateway_sdk._checks import check_count, check_names, check_switch, checked, declared
 from gateway_sdk._http.reply import RawReply, index_of
-from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
+from gateway_sdk._http.request import PreparedRequest, RequestBase
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import (
     AnyClient,
@@ -23,7 +23,7 @@ from gateway_sdk._transport.custom import (
 from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
 from gateway_sdk._url import origin_of
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.rate_limit import Limiter, RateLimit, limiter_of
+from gateway_sdk.rate_limit import Limiter, RateLimit, RateLimiter
 
 Authorities: TypeAlias = ssl.SSLContext | str | Path | Literal[True]
 Certificate: TypeAlias = (
@@ -111,7 +111,21 @@ class EngineConfig:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         config = cls(**checked(TRANSPORT, settings))
-        _check_effect(config, settings)
+        if config.cert is not None and isinstance(config.verify, ssl.SSLContext):
+            raise ConfigurationError(
+                "load the client certificate into verify=, or give cert= alone"
+            )
+        if config.is_ours:
+            return config
+        if config.transport is not None and config.http_client is not None:
+            raise ConfigurationError("give transport= or http_client=, not both")
+        given = [name for name in CONNECTION if name in settings]
+        if ignored := [name for name in given if settings[name] is not None or CONNECTION[name][0]]:
+            seam = "transport" if config.http_client is None else "http_client"
+            raise ConfigurationError(
+                f"leave out {', '.join(ignored)}: settings of an engine's connections have no "
+                f"effect beside {seam}=, which has its own"
+            )
         return config
 
     @property
@@ -119,7 +133,16 @@ class EngineConfig:
         return self.transport is None and self.http_client is None
 
 
-def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
+def make_transport(config: EngineConfig, url: httpx.URL) -> Transport:
+    rate, client, transport = config.rate_limit, config.http_client, config.transport
+    limiter = RateLimiter(rate) if isinstance(rate, RateLimit) else rate
+    if client is not None:
+        library = library_of(client, "AsyncClient")
+        through = ClientTransport(client, library)
+        return CustomTransport(through, limiter, library, tells_what_was_sent=_has_ours(client))
+    if transport is not None:
+        return CustomTransport(transport, limiter, library_of(transport, "AsyncBaseTransport"))
+
     # Here: a program that makes no call does not load what opens connections.
     from gateway_sdk._transport.dial import proxy_for  # noqa: PLC0415
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
@@ -131,13 +154,7 @@ def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
             proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
         return _ssl_context(config)
 
-    return Engine(
-        url,
-        config.max_connections,
-        load_tls,
-        proxy=proxy,
-        limiter=limiter_of(config.rate_limit),
-    )
+    return Engine(url, config.max_connections, load_tls, proxy=proxy, limiter=limiter)
 
 
 def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
@@ -172,22 +189,6 @@ def _authorities(config: EngineConfig) -> ssl.SSLContext:
         raise ConfigurationError(f"{what} names no readable CA file or folder") from error
 
 
-def _check_effect(config: EngineConfig, settings: Mapping[str, Any]) -> None:
-    if config.cert is not None and isinstance(config.verify, ssl.SSLContext):
-        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
-    if config.is_ours:
-        return
-    if config.transport is not None and config.http_client is not None:
-        raise ConfigurationError("give transport= or http_client=, not both")
-    given = [name for name in CONNECTION if name in settings]
-    if ignored := [name for name in given if settings[name] is not None or CONNECTION[name][0]]:
-        seam = "transport" if config.http_client is None else "http_client"
-        raise ConfigurationError(
-            f"leave out {', '.join(ignored)}: settings of an engine's connections have no effect "
-            f"beside {seam}=, which has its own"
-        )
-
-
 class GatewayTransport(httpx.AsyncBaseTransport):
     """The SDK's own connections, for an `httpx.AsyncClient` that a session gets as `http_client=`.
 
@@ -220,7 +221,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         try:
             sent, origin = request_of(request, own), origin_of(request.url)
             if origin not in self._engines:
-                self._engines[origin] = make_engine(self._config, request.url)
+                self._engines[origin] = make_transport(self._config, request.url)
             return response_of(await self._engines[origin].exchange(sent))
         except BaseException as error:
             if not own.sent:
@@ -243,9 +244,11 @@ def request_of(request: httpx.Request, transmission: Transmission) -> Request:
     if request.url.scheme not in {"http", "https"}:  # its port would be that of http
         raise httpx.UnsupportedProtocol("only http:// and https://")
     fields = request.headers.raw
+    index = index_of(fields)
+    length = int(index.get(b"content-length", 0)) if b"transfer-encoding" not in index else None
     base = RequestBase(request.method, request.url, fields)
     stream = cast("httpx.AsyncByteStream", request.stream)
-    prepared = PreparedRequest(base, request.url.raw_path, stream, _length_of(fields), [])
+    prepared = PreparedRequest(base, request.url.raw_path, stream, length, [])
     timeout = httpx.Timeout(None, **request.extensions.get("timeout", {}))
     return Request(prepared, base, [], timeout, transmission)
 
@@ -253,23 +256,6 @@ def request_of(request: httpx.Request, transmission: Transmission) -> Request:
 def response_of(reply: RawReply) -> httpx.Response:
     stream = reply.stream or httpx.ByteStream(reply.body)
     return httpx.Response(reply.status, headers=reply.fields, stream=stream)
-
-
-def _length_of(fields: RawHeaders) -> int | None:
-    index = index_of(fields)
-    return None if b"transfer-encoding" in index else int(index.get(b"content-length", 0))
-
-
-def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
-    if config.is_ours:
-        return make_engine(config, base_url)
-    limiter, client = limiter_of(config.rate_limit), config.http_client
-    if client is None:
-        transport: Any = config.transport
-        return CustomTransport(transport, limiter, library_of(transport, "AsyncBaseTransport"))
-    library = library_of(client, "AsyncClient")
-    through = ClientTransport(client, library)
-    return CustomTransport(through, limiter, library, tells_what_was_sent=_has_ours(client))
 
 
 def _has_ours(client: AnyClient) -> bool:
