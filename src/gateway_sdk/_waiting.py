@@ -106,9 +106,9 @@ class SingleFlight(Generic[T]):
         return future
 
 
-def in_thread(name: str, work: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
+def in_thread(name: str, work: Callable[[], T], *, daemon: bool = True) -> asyncio.Future[T]:
     """Start a function that may block, in a thread of its own; the loop's may all be taken."""
-    # A process waits at its end for other threads, and not for a daemon.
+    # A process does not wait at its end for a daemon, which may block for ever.
     result = Future[T]()
     result.set_running_or_notify_cancel()  # from here on it cannot be cancelled
 
@@ -120,8 +120,3 @@ def in_thread(name: str, work: Callable[[], T], *, daemon: bool) -> asyncio.Futu
 
     threading.Thread(target=run, name=name, daemon=daemon).start()
     return asyncio.wrap_future(result)
-
-
-async def in_daemon_thread(name: str, work: Callable[[], T]) -> T:
-    """Return the result of a function that may block, perhaps for ever."""
-    return await in_thread(name, work, daemon=True)

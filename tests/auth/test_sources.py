@@ -238,7 +238,7 @@ async def test_a_failure_ahead_of_the_end_costs_no_call(
         assert await names(source, 3) == {"token-1"}
         assert vault.asked == asked
     renewal: Any = source._renewal
-    assert renewal._task.exception() is None  # it would keep the frames, and be logged at the end
+    assert renewal._future.exception() is None  # it would keep the frames, and be logged
     clock.now = NOW + LIFE
     with pytest.raises(failure):
         await source.token()

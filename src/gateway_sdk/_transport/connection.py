@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
         self._layers: list[TlsLayer] = []  # the innermost one is the last
         self._received: list[bytes] = []
         self._unread = 0
-        self._is_paused = self._is_idle = False
+        self._is_idle = False
         self._waiter: asyncio.Future[None] | None = None
         self._late: type[Exception] = TimeoutError  # what it raises
         # One timer serves all waits: it looks at their end, and starts again if that is later.
@@ -56,8 +56,7 @@ class Connection(asyncio.Protocol):
             self._unread += len(data)
             if self._is_idle:
                 self.abort()
-            elif self._unread > MOST_UNREAD and not self._is_paused:
-                self._is_paused = True
+            elif self._unread > MOST_UNREAD:
                 self._transport.pause_reading()
         self._wake()
 
@@ -151,10 +150,7 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
         self._is_idle = False
-        if self._layers:
-            self._send(data, self._layers)
-        elif not self.closed.done():
-            self._transport.write(data)
+        self._send(data, self._layers)
 
     def _send(self, data: bytes, layers: list["TlsLayer"]) -> None:
         if data and not self.closed.done():
@@ -186,11 +182,9 @@ class Connection(asyncio.Protocol):
         """Return the data received so far, without waiting; b"" if there are none."""
         if not self._received:
             return b""
+        if self._unread > MOST_UNREAD and not self.is_closing():
+            self._transport.resume_reading()
         chunks, self._received, self._unread = self._received, [], 0
-        if self._is_paused:
-            self._is_paused = False
-            if not self.is_closing():
-                self._transport.resume_reading()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def rest(self, seconds: float) -> bool:

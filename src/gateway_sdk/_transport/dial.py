@@ -233,7 +233,7 @@ class Dialler:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         # A daemon: where no server of names answers, a process would take 10 s and more to end.
-        start = partial(in_thread, "gateway_sdk look-up", self._look_up, daemon=True)
+        start = partial(in_thread, "gateway_sdk look-up", self._look_up)
         self._finding = SingleFlight[Sequence[SocketAddress]](start)
         self._found: Sequence[SocketAddress] = ()
         self._found_at = -math.inf  # by the loop's clock

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias
 
 from gateway_sdk._checks import check_seconds
-from gateway_sdk._waiting import in_daemon_thread
+from gateway_sdk._waiting import in_thread
 from gateway_sdk.auth._receiver import (
     CANNOT_LISTEN,
     DEFAULT_LOGIN_TIMEOUT,
@@ -134,7 +134,7 @@ async def _open_browser(url: str, browser: Browser, show: Callable[[str], object
         return False
 
     # In a thread: a text browser blocks until the user closes it.
-    if browser is not False and not await in_daemon_thread(_THREAD, opens):
+    if browser is not False and not await in_thread(_THREAD, opens):
         show("No browser could be opened here.")
 
 
@@ -216,7 +216,7 @@ async def _read(descriptor: int) -> bytes:
         return await _next_key()
     with suppress(OSError):
         # This thread cannot be stopped: what comes after the login may be lost.
-        return await in_daemon_thread(_THREAD, read)
+        return await in_thread(_THREAD, read)
     return b""
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 from gateway_sdk._checks import check_wait
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk._waiting import SingleFlight, in_daemon_thread, raise_if_cancelled
+from gateway_sdk._waiting import SingleFlight, in_thread, raise_if_cancelled
 from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores import (
@@ -260,7 +260,7 @@ class SharedTokenSource(NotPickled):
         # Where there is no such lock, each process logs in: a second window is better than none.
         with suppress(OSError, TokenStoreError):  # TimeoutError is an OSError
             async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
-                await in_daemon_thread("gateway_sdk-file", partial(prepare_folder, path.parent))
+                await in_thread("gateway_sdk-file", partial(prepare_folder, path.parent))
                 # Not in a thread, where a cancelled task would leave the lock behind.
                 while not (lock.acquire() or await self._find()):  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(_POLL)

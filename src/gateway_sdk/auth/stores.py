@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, origin_of, parse_url
-from gateway_sdk._waiting import in_daemon_thread
+from gateway_sdk._waiting import in_thread
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError, needing_extra
 
@@ -191,7 +191,7 @@ class PrivateFileStore:
 
     async def _work(self, what: str, work: Callable[[], T]) -> T:
         try:
-            return await in_daemon_thread("gateway_sdk-file", work)
+            return await in_thread("gateway_sdk-file", work)
         except OSError as error:
             problem = f"cannot be {what}: {error.strerror}"
             raise TokenStoreError(f"the file {self.path} {problem}") from None
@@ -337,7 +337,7 @@ class KeyringStore:
             return method(_SERVICE, self.key.digest, *arguments)
 
         try:
-            return await in_daemon_thread("gateway_sdk-keyring", call)
+            return await in_thread("gateway_sdk-keyring", call)
         except TokenStoreError:
             raise
         except Exception as error:  # noqa: BLE001 - each backend raises its own errors
