@@ -7,11 +7,13 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import httpx
 import pytest
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.dial import Dialler
-from gateway_sdk._transport.engine import Pool
+from gateway_sdk._transport.engine import Exchange, Pool
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.failing_steps import turns
 
 RESET = struct.pack("ii", 1, 0)
@@ -74,16 +76,16 @@ async def test_the_time_for_writing_begins_again_with_each_part_that_is_taken(
     size, waits = 24 * 2**20, list[float | None]()
     async with connected() as (connection, peer):
 
-        async def wait(seconds: float | None) -> None:
+        async def wait(seconds: float | None, late: type[Exception]) -> None:
             waits.append(seconds)
             if len(waits) == 1:
                 await peer.receive(size // 2)
-            raise TimeoutError
+            raise late("")
 
         monkeypatch.setattr(connection, "wait", wait)
-        connection.write(bytes(size))
-        with pytest.raises(TimeoutError):
-            await connection.wait_to_write(20)
+        exchange = Exchange(connection, Transmission(), httpx.Timeout(20))
+        with pytest.raises(httpx.WriteTimeout):
+            await exchange.send(b"", bytes(size), size)
 
     assert waits == [20, 20]
 

@@ -11,6 +11,7 @@ import select
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, cast
 
 MOST_UNREAD: Final = 2**18
@@ -118,7 +119,11 @@ class Connection(asyncio.Protocol):
 
     def has_sent_all(self) -> bool:
         """Whether nothing waits for the system or for TLS."""
-        return self.can_write() and not self._transport.get_write_buffer_size()
+        return self.can_write() and not self.unsent()
+
+    def unsent(self) -> int:
+        """Return how many bytes wait for the system."""
+        return self._transport.get_write_buffer_size()
 
     def limit_unsent(self, size: int | None) -> None:
         """Let `can_write` be true up to so many bytes that wait for the system; None: as usual."""
@@ -155,7 +160,8 @@ class Connection(asyncio.Protocol):
     def _send(self, data: bytes, layers: list["TlsLayer"]) -> None:
         if data and not self.closed.done():
             for layer in reversed(layers):
-                data = layer.encrypt(data)
+                layer.encrypt(data)
+                data = layer.pending()
             self._transport.write(data)
 
     async def read(self, seconds: float | None) -> bytes:
@@ -248,16 +254,6 @@ class Connection(asyncio.Protocol):
         else:
             self._wake(self._late(""))
 
-    async def wait_to_write(self, seconds: float | None) -> None:
-        """Wait as `wait` does, and begin again if the system has taken a part of the data."""
-        while True:
-            unsent = self._transport.get_write_buffer_size()
-            try:
-                return await self.wait(seconds)
-            except TimeoutError:
-                if self._transport.get_write_buffer_size() >= unsent:
-                    raise
-
     def _wake(self, error: Exception | None = None) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is None or waiter.done():  # done: its task was cancelled
@@ -334,18 +330,12 @@ class TlsLayer:
             end += _RECORD_HEADER + int.from_bytes(data[end + 3 : end + _RECORD_HEADER], "big")
         self._header, self._missing = data[end:], max(0, end - len(data))
 
-    def encrypt(self, data: bytes) -> bytes:
-        """Return the bytes to send now for these data; data that must wait are in `unsent`."""
+    def encrypt(self, data: bytes) -> None:
+        """Put what is to be sent for these data into `pending`, or what must wait into `unsent`."""
         self.unsent += data
-        self._write()
-        return self._outgoing.read()
-
-    def _write(self) -> None:
-        try:
+        with suppress(ssl.SSLWantReadError):
             self.ssl_object.write(self.unsent)
-        except ssl.SSLWantReadError:
-            return
-        self.unsent = b""
+            self.unsent = b""
 
     def decrypt(self, data: bytes) -> bytes:
         self._receive(data)
@@ -356,11 +346,11 @@ class TlsLayer:
             self.is_ended = True
         except ssl.SSLWantReadError:
             if self.unsent:
-                self._write()
+                self.encrypt(b"")
         except ssl.SSLError as error:
             self.failure = error
         return b"".join(chunks)
 
     def pending(self) -> bytes:
-        """Return the bytes that TLS itself has to send."""
+        """Return the bytes that TLS has to send."""
         return self._outgoing.read()

@@ -269,13 +269,15 @@ class Exchange(httpx.AsyncByteStream):
 
     async def _flush(self) -> None:
         """Wait until the system takes more data, unless the reply makes that unnecessary."""
-        while not (self.connection.can_write() or self._reply_is_final):
+        connection = self.connection
+        while not (connection.can_write() or self._reply_is_final):
+            unsent = connection.unsent()
             try:
-                await self.connection.wait_to_write(self._timeout.write)
-            except TimeoutError:
-                if not self.reply.status:
-                    raise httpx.WriteTimeout("") from None
-                self._gives_up = True
+                await connection.wait(self._timeout.write, httpx.WriteTimeout)
+            except httpx.WriteTimeout:
+                self._gives_up = connection.unsent() >= unsent  # else it has taken a part
+                if self._gives_up and not self.reply.status:
+                    raise
             self._receive_early()
 
     def _begin(self) -> None:
@@ -293,9 +295,7 @@ class Exchange(httpx.AsyncByteStream):
 
     def _receive_early(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""
-        if self.reply.buffered > MOST_UNREAD:
-            return
-        if data := self.connection.take():
+        if self.reply.buffered <= MOST_UNREAD and (data := self.connection.take()):
             self._receive(data)
 
     def _read_on(self) -> asyncio.Future[None] | None:
