@@ -101,7 +101,8 @@ async def test_nothing_comes_for_too_long() -> None:
         assert await connection.read(20) == b"late"
 
 
-async def test_an_old_timer_disturbs_no_later_wait() -> None:
+@pytest.mark.parametrize("seconds", [30, None])
+async def test_an_old_timer_disturbs_no_later_wait(seconds: float | None) -> None:
     """A timer may be due while nobody waits, or while somebody waits for longer."""
     async with connected() as (connection, peer):
         peer.end.send(b"1")
@@ -109,7 +110,7 @@ async def test_an_old_timer_disturbs_no_later_wait() -> None:
         await asyncio.sleep(0.02)  # the timer of the first read is due meanwhile
         peer.end.send(b"2")
         assert await connection.read(0.01) == b"2"
-        reading = asyncio.create_task(connection.read(30))
+        reading = asyncio.create_task(connection.read(seconds))
         await asyncio.sleep(0.02)
         assert not reading.done()
         peer.end.send(b"3")

@@ -292,9 +292,10 @@ def test_a_value_has_no_folds_and_no_blanks_around_it(text: bytes) -> None:
     assert reader.fields == [(b"x-ONE", b"a b"), (b"Content-Length", b"2")]
 
 
-def test_a_head_byte_by_byte_takes_no_more_than_its_length() -> None:
-    """The work for bytes that come one by one is bounded, in unusual heads too."""
-    reader, data = ReplyReader(), OK + b"X: a\r\n " + b"x" * LONGEST_HEAD
+@pytest.mark.parametrize("begin", [OK + b"X: a\r\n ", CHUNKED + b"0\r\nX: "])
+def test_a_head_byte_by_byte_takes_no_more_than_its_length(begin: bytes) -> None:
+    """The work for bytes that come one by one is bounded, in unusual heads and trailers too."""
+    reader, data = ReplyReader(), begin + b"x" * LONGEST_HEAD
     for place in range(len(data)):
         reader.receive(data[place : place + 1])
     assert reader.failure == "its reply has a head or a line without end"

@@ -155,7 +155,10 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
         self._is_idle = False
-        self._send(data, self._layers)
+        if self._layers:
+            self._send(data, self._layers)
+        elif not self.closed.done():
+            self._transport.write(data)
 
     def _send(self, data: bytes, layers: list["TlsLayer"]) -> None:
         if data and not self.closed.done():
@@ -245,14 +248,13 @@ class Connection(asyncio.Protocol):
 
     def _look_at_end(self) -> None:
         self._timer, self._due = None, math.inf
-        if self._until == math.inf:
-            return
-        if self._until > self._loop.time():
+        if self._loop.time() >= self._until:
+            if self._is_idle:
+                self.abort()
+            else:
+                self._wake(self._late(""))
+        elif self._until < math.inf:
             self._start_timer()
-        elif self._is_idle:
-            self.abort()
-        else:
-            self._wake(self._late(""))
 
     def _wake(self, error: Exception | None = None) -> None:
         waiter, self._waiter = self._waiter, None
