@@ -16,13 +16,7 @@ Answer = Callable[[Any], Awaitable[httpx.Response | None]]
 
 
 class CountingGateway(httpx.AsyncBaseTransport):
-    """Does everything, and counts it by the body.
-
-    Attributes:
-        answer: Awaited with the JSON body before anything is done; may answer.
-        done: How often each body was done.
-        requests: How many came.
-    """
+    """Does everything that *answer* leaves to it, and counts it by the body."""
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
@@ -44,12 +38,8 @@ class CountingGateway(httpx.AsyncBaseTransport):
 
 
 def series(number: int) -> dict[str, Any]:
-    return {
-        "base": f"B{number}",
-        "symbols": ["USD"],
-        "start_date": "2026-01-01",
-        "end_date": "2026-01-31",
-    }
+    days = {"start_date": "2026-01-01", "end_date": "2026-01-31"}
+    return {"base": f"B{number}", "symbols": ["USD"], **days}
 
 
 def customer(number: int) -> dict[str, Any]:

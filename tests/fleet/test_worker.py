@@ -14,7 +14,7 @@ import httpx
 import psycopg
 import pytest
 
-from gateway_sdk import Advice, LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
+from gateway_sdk import Advice, LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError, bulk
 from gateway_sdk.bulk import Entry, State
 from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
@@ -36,10 +36,8 @@ from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 
 pytestmark = NEEDS_POSTGRES
 
-States = dict[int, str]
 
-
-async def states(dsn: str) -> States:
+async def states(dsn: str) -> dict[int, str]:
     return dict(await rows_of(dsn, "select n, state from gateway_fleet.result order by n"))
 
 
@@ -98,7 +96,7 @@ async def test_what_is_sent_once_is_begun_in_the_database_before(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
     """And no longer while it waits after a refusal."""
-    seen: list[States] = []
+    seen: list[dict[int, str]] = []
 
     async def answer(_: Any) -> httpx.Response | None:
         seen.append(await states(dsn))
@@ -160,26 +158,38 @@ async def test_a_worker_whose_process_is_gone_is_seen_at_once(
 
 
 async def overtake(dsn: str) -> None:
-    await change(dsn, "update gateway_fleet.chunk set owner = %s, lease = now()", uuid4())
+    change_owner = "update gateway_fleet.chunk set owner = %s, lease = now() where number = 0"
+    await change(dsn, change_owner, uuid4())
 
 
 async def test_who_was_overtaken_sends_nothing_more_that_is_sent_once(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """What it finds is not stored; the chunk is delivered again, to it or another."""
+    """What it finds is not stored; each chunk it had is delivered again, and its run ends once."""
     held = Holding(gateway, 0)
-    one_by_one = gateways.job(gateway, dsn, concurrency=1)
-    await one_by_one.plan("p", [series(0), customer(1)])
-    async with one_by_one.worker() as worker:
-        running = await held.start(worker)
-        await overtake(dsn)
-        held.go_on.set()
-        assert not await running
-        assert await states(dsn) == {}
-        assert gateway.requests == 1
-        assert await worker.run_chunk("p", 0)  # the same worker goes on
 
-    assert await states(dsn) == {0: "done", 1: "done"}
+    async def function(session: Any, item: dict[str, Any]) -> Any:
+        if "person" in item:
+            await held.go_on.wait()
+        return await gateways.either(session, item)
+
+    two = gateways.job(gateway, dsn, concurrency=2, function=function)
+    await two.plan("p", [series(0), *map(customer, range(1, 16))], chunk=8)
+    with patch("gateway_sdk.bulk.run", wraps=bulk.run) as run:
+        async with two.worker() as worker:
+            running = await held.start(worker)
+            queued = asyncio.create_task(worker.run_chunk("p", 1))
+            while not worker._queue.qsize():  # noqa: ASYNC110 - a queue tells nobody
+                await asyncio.sleep(0)
+            await overtake(dsn)
+            held.go_on.set()
+            assert (await running, await queued) == (False, False)
+            assert await states(dsn) == {}
+            assert gateway.requests == 1
+            assert [await worker.run_chunk("p", n) for n in (0, 1)] == [True, True]  # it goes on
+
+    assert run.call_count == 2
+    assert await states(dsn) == dict.fromkeys(range(16), "done")
 
 
 async def test_who_was_overtaken_still_tells_how_its_call_ended(

@@ -271,7 +271,8 @@ class Worker:
 
     async def _items_of(self, chunk: Chunk) -> AsyncGenerator[int, None]:
         for n, item in chunk.todo:
-            if self._stopping.is_set():
+            # Given back while it was queued, when the run before this one ended: not ours any more.
+            if self._stopping.is_set() or chunk.ended.is_set():
                 return
             number = next(self._numbers)
             self._items[number] = chunk, n, item
