@@ -3,8 +3,9 @@
 import inspect
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from os import PathLike
 from typing import Any, Final, Literal, TypeAlias, get_type_hints
 
@@ -108,11 +109,12 @@ class Job:
         self._queue = f"{name}@{version}" if version else name
         self._work = make_work(operation, function)
         self._database = database
-        self._rate_limit = rate_limit
-        self._concurrency = concurrency
         self._session = dict(session or {})
-        self._lease = float(lease)
-        self._grace = float(grace)
+        self._make_worker = partial(
+            Worker, address=database, queue=self._queue, work=self._work.call,
+            session=self._session, limit=rate_limit and (name, rate_limit),
+            concurrency=concurrency, lease=lease, grace=grace,
+        )  # fmt: skip
         try:
             bulk.run(_nothing, [], concurrency=concurrency)  # checks it
         except InvalidArgumentError as error:
@@ -159,9 +161,7 @@ class Job:
         if not is_number or not 1 <= chunk <= _LARGEST_CHUNK:
             problem = f"must be a whole number of items, from 1 to {_LARGEST_CHUNK}"
             raise InvalidArgumentError(problem, field="chunk")
-        if isinstance(items, str | bytes) or not (
-            hasattr(items, "__iter__") or hasattr(items, "__aiter__")
-        ):
+        if isinstance(items, str | bytes) or not isinstance(items, Iterable | AsyncIterable):
             raise InvalidArgumentError("must be an iterable of items", field="items")
         return await _plans.write_plan(
             self._database, name, items, queue=self._queue, size=chunk,
@@ -263,11 +263,7 @@ class Job:
         async with job.worker() as worker:
             await worker.run()
         """
-        limit = None if self._rate_limit is None else (self._name, self._rate_limit)
-        return Worker(
-            address=self._database, queue=self._queue, work=self._work.call, session=self._session,
-            limit=limit, concurrency=self._concurrency, lease=self._lease, grace=self._grace,
-        )  # fmt: skip
+        return self._make_worker()
 
 
 async def _nothing(item: object) -> None: ...
