@@ -75,14 +75,13 @@ class UnknownRequest:
 
 
 class Log(list[T]):
+    # A list, because a test may look through it while another thread serves the gateway.
     def __iter__(self) -> Iterator[T]:
         return iter(self[:])  # who looks through it may make calls
 
-
-def keep(log: list[T], each: T) -> None:
-    # A list, because a test may look through it while another thread serves the gateway.
-    log.append(each)
-    del log[: -MAX_RECEIVED - 1]  # one more, to see that some were lost
+    def append(self, each: T, /) -> None:
+        super().append(each)
+        del self[: -MAX_RECEIVED - 1]  # one more, to see that some were lost
 
 
 def matching(

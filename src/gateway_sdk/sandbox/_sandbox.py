@@ -23,7 +23,7 @@ from gateway_sdk.sandbox import _operations
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, AuthorizationEndpoint, Tokens
 from gateway_sdk.sandbox._faults import Faults, InProcessTransport, with_fault
 from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute, check_operation, error_reply
-from gateway_sdk.sandbox._received import Log, ReceivedCall, UnknownRequest, keep, matching, summary
+from gateway_sdk.sandbox._received import Log, ReceivedCall, UnknownRequest, matching, summary
 
 # Not a secret: only a sandbox accepts it.
 SANDBOX_ACCESS_TOKEN = "sandbox-access-token"  # noqa: S105
@@ -242,7 +242,7 @@ class Sandbox:
             raw_headers=request.headers.raw,
             pieces=[] if self._keep_bodies else None,
         )
-        keep(self.received, call)
+        self.received.append(call)
 
         async def receive_and_keep() -> Message:
             message = await receive()
@@ -279,7 +279,7 @@ class Sandbox:
     async def _refuse(self, request: Request, error: Exception) -> Response:
         """Reply to a request whose path or method is not of the interface."""
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
-        keep(self.unknown_requests, UnknownRequest(request.method, request.url.path))
+        self.unknown_requests.append(UnknownRequest(request.method, request.url.path))
         return error_reply(request.scope, error.status_code, error.detail, error.headers)
 
 
