@@ -284,16 +284,15 @@ class OperationWork:
 
     def __init__(self, operation: Operation[Any]) -> None:
         self.is_once = operation.repeatability is Repeatability.ONCE
-        self._takes_request = operation is CREATE_CUSTOMER
+        # The arguments have the names of Python, those of a request the names of the wire.
+        self._by_alias = operation is CREATE_CUSTOMER
         self._method = OperationMethod(operation)
 
     def dump(self, item: Any) -> bytes:
         """Return an item as JSON, after checking everything that can be checked before."""
         if isinstance(item, BaseModel):
-            # The arguments have the names of Python, those of a request the names of the wire.
-            by_alias = self._takes_request
             try:
-                item = item.model_dump(mode="json", by_alias=by_alias, exclude_unset=True)
+                item = item.model_dump(mode="json", by_alias=self._by_alias, exclude_unset=True)
             except (RecursionError, ValueError):  # its text may show the value
                 raise InvalidArgumentError("it is a model with a value that is not JSON") from None
         text = _json(dict(item) if isinstance(item, Mapping) else item)

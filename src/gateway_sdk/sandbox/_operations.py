@@ -45,7 +45,7 @@ class Tenant:
     # What was revised, by id. Other data of a customer are not stored: no operation reads them.
     customers: dict[str, dict[str, str]]
     orders: dict[str, Record]  # oldest first
-    balances: dict[str, str]
+    balances: list[Record]
     documents: dict[str, Record] = field(default_factory=dict[str, Record])
     external_customer_ids: set[str] = field(default_factory=set[str])
 
@@ -60,7 +60,9 @@ def seeded_tenant(seed: int) -> Tenant:
     return Tenant(
         customers={f"customer-{number:04}": {} for number in range(1, CUSTOMERS + 1)},
         orders={order["orderId"]: order for order in orders},
-        balances={code: _amount(random, 100_000) for code in BALANCE_CURRENCIES},
+        balances=[
+            {"currency": code, "available": _amount(random, 100_000)} for code in BALANCE_CURRENCIES
+        ],
     )
 
 
@@ -169,11 +171,7 @@ async def trading_order_history(request: Request, tenant: Tenant) -> Response:
 
 async def spot_trading_available_balance(_: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 6
-    balances = [
-        {"currency": currency, "available": available}
-        for currency, available in tenant.balances.items()
-    ]
-    return JSONResponse({"balances": balances})
+    return JSONResponse({"balances": tenant.balances})
 
 
 async def cancel_order(request: Request, tenant: Tenant) -> Response:
