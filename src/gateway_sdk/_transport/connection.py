@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         if self._unread > MOST_UNREAD and not self.is_closing():
             self._transport.resume_reading()
         chunks, self._received, self._unread = self._received, [], 0
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return b"".join(chunks)
 
     def rest(self, seconds: float) -> bool:
         """Be idle for so long; data that come before the next `write` end it; False if some did."""

@@ -376,5 +376,4 @@ def _covers(entry: str, base_url: httpx.URL) -> bool:
     hosts = (base_url.host, base_url.raw_host.decode("ascii"))
     places = (*hosts, *(host_and_port(host, port_of(base_url)) for host in hosts))
     name = entry.lower().removeprefix("*").lstrip(".")
-    covered = bool(name) and any(f".{place}".endswith(f".{name}") for place in places)
-    return covered or entry == "*"
+    return entry == "*" or any(name and f".{place}".endswith(f".{name}") for place in places)

@@ -24,6 +24,7 @@ _FINAL: Final = 200
 _SWITCHING: Final = 101
 _NO_BODY: Final = frozenset({204, 304})
 _VERSIONS: Final = ("1.1", "1.0")
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 _NO_END: Final = "its reply has a head or a line without end"
 _USUAL_START: Final = b"HTTP/1.1 2"  # a final reply
@@ -52,8 +53,8 @@ class ReplyReader(RawReply):
         self._chunks: list[bytes] = []
         # None when nothing more can be read: it refers to this object (a cycle).
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        self._is_sized = self._is_usual = self._keeps_alive = False
-        self._closes = self._reads_by_head = False
+        self._is_usual = self._reads_by_head = False
+        self._closes = False  # whether the connection ends after it
         self._overhead = 0
         self._head = b""  # what has come of a head that is not complete
 
@@ -66,7 +67,7 @@ class ReplyReader(RawReply):
 
     def can_be_reused(self) -> bool:
         """Whether the connection may serve another request, and no bytes came after this reply."""
-        return self.is_whole and self._keeps_alive and not self.has_excess
+        return self.is_whole and not (self._closes or self.has_excess)
 
     def receive(self, data: bytes) -> None:
         if self._parser is None:
@@ -124,15 +125,15 @@ class ReplyReader(RawReply):
 
     def receive_end(self, *, cleanly: bool) -> None:
         """Note the end of the connection; a clean one also ends a reply without a length."""
-        self._keeps_alive = False
-        if self.status and not self._is_sized and cleanly and self._parser is not None:
+        self._closes = True
+        if self.status and cleanly and self._parser and not _LENGTHS & self.index.keys():
             self.is_whole, self._parser = True, None
         self._fail("it closed the connection")
 
     def take(self) -> bytes:
         """Return the received bytes of the body that were not taken yet."""
         chunks, self._chunks, self.buffered = self._chunks, [], 0
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return b"".join(chunks)
 
     def _fail(self, why: str) -> None:
         if self._parser is not None:
@@ -168,17 +169,14 @@ class ReplyReader(RawReply):
 
     def _begin(self, status: int, version: str, parser: HttpResponseParser) -> None:
         self.index = index_of(self.fields)
-        self._is_sized = b"content-length" in self.index
         coding = self.index.get(b"transfer-encoding")
-        if coding is not None:
-            self._is_sized = True
-            if coding.lower() != b"chunked":
-                self._fail("its reply has a transfer coding that was not asked for")
-                return
-            # In HTTP/1.0 the framing cannot be trusted: the connection ends (RFC 9112, 6.1).
-            self._closes = self._closes or version == "1.0"
+        if coding is not None and coding.lower() != b"chunked":
+            self._fail("its reply has a transfer coding that was not asked for")
+            return
         self.status, self._overhead = status, 0  # however the head came: its fields were counted
-        self._keeps_alive = parser.should_keep_alive() and not self._closes
+        # In HTTP/1.0 the framing cannot be trusted: the connection ends (RFC 9112, 6.1).
+        is_safe = coding is None or version == "1.1"
+        self._closes = self._closes or not (is_safe and parser.should_keep_alive())
         if self.has_no_body or status in _NO_BODY:
             self.is_whole, self._parser = True, None
 
