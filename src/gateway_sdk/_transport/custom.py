@@ -24,7 +24,7 @@ _logger = logging.getLogger("gateway_sdk")
 _LIBRARIES: Final = ("httpx", "httpx2")
 _MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
 _ORIGINALS: Final = frozenset({"httpcore", "httpx"})
-_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_DECODED: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class AnyTransport(Protocol):
@@ -178,11 +178,9 @@ def unread(response: Any, library: Any) -> Any:
 
 def with_content(response: Any, content: bytes, library: Any) -> Any:
     """Return a reply with this content, which is decompressed already, in place of its stream."""
-    headers = [
-        (name, value)
-        for name, value in response.headers.multi_items()
-        if name.lower() not in _DECODED
-    ]
+    headers = response.headers.copy()
+    for name in _DECODED:
+        headers.pop(name, None)
     return library.Response(response.status_code, headers=headers, content=content)
 
 
