@@ -112,7 +112,7 @@ class Job:
         self._session = dict(session or {})
         self._make_worker = partial(
             Worker, address=database, queue=self._queue, work=self._work.call,
-            session=self._session, limit=rate_limit and (name, rate_limit),
+            session=self._session, limit=(name, rate_limit) if rate_limit else None,
             concurrency=concurrency, lease=lease, grace=grace,
         )  # fmt: skip
         try:
