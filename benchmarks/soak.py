@@ -140,11 +140,11 @@ class Soak:
 
     async def sample(self, calls: int) -> Sample:
         """Wait until what was cut is closed, and see what is held."""
-        gate = self._gateway._caller.shared.open()._admission  # type: ignore[attr-defined] # noqa: SLF001
+        slots = self._gateway._caller.shared.open()._slots  # type: ignore[attr-defined] # noqa: SLF001
         until = time.perf_counter() + SETTLE
         while time.perf_counter() < until:
             await asyncio.sleep(0.01)
-            if self._tasks() == 0 and gate.free == gate.size and not _uploading():
+            if self._tasks() == 0 and slots.free == slots.size and not _uploading():
                 break
         gc.collect()
         return {
@@ -155,7 +155,7 @@ class Soak:
             "threads": _uploading(),
             "memory_mib": round(memory(), 1),
             "connections": (await statistics(self._url, CONNECTIONS))["open"],
-            "free": gate.free,
+            "free": slots.free,
             "outcomes": self._counted(),
         }
 
