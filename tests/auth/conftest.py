@@ -21,7 +21,7 @@ async def traceless(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     loop.set_debug(True)
     loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
     caplog.set_level(logging.NOTSET)
-    _receiver._start(asyncio.sleep(0)).result()  # its thread stays, once it has started
+    _receiver._run(asyncio.sleep(0))  # its thread stays, once it has started
     release_ports()
     gc.freeze()  # only objects that are made from here on are checked
     tasks, files = asyncio.all_tasks(), open_files()

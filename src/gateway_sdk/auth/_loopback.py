@@ -9,9 +9,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterable
-from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -25,7 +23,7 @@ _NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What systems without IPv6 say, as many containers are."""
 
 listening: Final[WeakSet[socket.socket]] = WeakSet()
-"""All sockets, of all receivers."""
+"""All sockets, of all receivers, and their copies."""
 
 
 def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
@@ -52,6 +50,12 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
     return listeners
 
 
+def copy_all(sockets: Iterable[socket.socket]) -> list[socket.socket]:
+    copies = [listener.dup() for listener in sockets]
+    listening.update(copies)
+    return copies
+
+
 def close_all(sockets: Iterable[socket.socket]) -> None:
     for listener in sockets:
         listener.close()
@@ -68,7 +72,6 @@ def _listen(host: str, port: int) -> socket.socket:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((host, port))
         listener.listen()
-        listener.settimeout(0)
     except OSError:
         listener.close()
         raise
@@ -139,12 +142,12 @@ discarded after it, so that a client that is still sending can read the reply.""
 _PIECE: Final = 16 * 1024
 
 
-async def _read_request(http: h11.Connection, connection: socket.socket) -> CallbackRequest:
-    head = await _next(http, connection)
+async def _read_request(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
+    head = await _next(http, reader)
     if not isinstance(head, h11.Request):
         raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
     body = bytearray()
-    while isinstance(event := await _next(http, connection), h11.Data):
+    while isinstance(event := await _next(http, reader), h11.Data):
         body += event.data
         if len(body) > _MAX_BODY:
             raise h11.RemoteProtocolError("too long", error_status_hint=413)
@@ -153,11 +156,16 @@ async def _read_request(http: h11.Connection, connection: socket.socket) -> Call
     return CallbackRequest(method, target, headers, bytes(body))
 
 
-async def _next(http: h11.Connection, connection: socket.socket) -> object:
-    loop = asyncio.get_running_loop()
+async def _next(http: h11.Connection, reader: asyncio.StreamReader) -> object:
     while (event := http.next_event()) is h11.NEED_DATA:
-        http.receive_data(await loop.sock_recv(connection, _PIECE))
+        http.receive_data(await reader.read(_PIECE))
     return event
+
+
+async def _discard_rest(reader: asyncio.StreamReader) -> None:
+    remaining = _MAX_BODY
+    while remaining > 0 and (piece := await reader.read(_PIECE)):
+        remaining -= len(piece)
 
 
 _MAX_CONNECTIONS: Final = 16
@@ -169,91 +177,102 @@ _CONNECTION_TIMEOUT: Final = 10.0
 _ANOTHER_USER: Final = "Only the user who started the login may call this address.\n"
 
 
-@dataclass(eq=False, repr=False)
 class CallbackServer:
-    sockets: list[socket.socket]
-    handler: CallbackHandler
-    owner: asyncio.AbstractEventLoop | None  # of who waits for the login; None after that
-    # Done when a request has ended the login, and has had its reply.
-    over: Future[None] = field(default_factory=Future[None])
-    connections: dict[asyncio.Task[None], socket.socket] = field(default_factory=dict)
+    def __init__(self, handler: CallbackHandler, *, is_kept: bool = False) -> None:
+        self._handler = handler
+        self._is_kept = is_kept  # it serves until it is cancelled
+        self._over = asyncio.Event()
+        self._connections: dict[asyncio.Task[None], None] = {}
 
-    async def start(self) -> None:
-        self.over.set_running_or_notify_cancel()  # from here on it cannot be cancelled
-        for listener in self.sockets:
-            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
-
-    async def stop(self) -> list[socket.socket]:
-        """Cut the connections; return the listening sockets, whose next owner closes them."""
-        sockets, self.sockets = self.sockets, []
-        for listener in sockets:
-            asyncio.get_running_loop().remove_reader(listener)
-        for task in self.connections:
-            task.cancel()
-        await asyncio.gather(*self.connections, return_exceptions=True)
-        return sockets
-
-    def _accept(self, listener: socket.socket) -> None:
-        """Accept a connection; if there are too many, close the oldest."""
-        with suppress(OSError):  # the client has left
-            connection, _ = listener.accept()
-            connection.settimeout(0)
-            served = [other for other in self.connections if not other.cancelling()]
-            if len(served) >= _MAX_CONNECTIONS:
-                served[0].cancel()
-            task = asyncio.create_task(self._serve(connection))
-            self.connections[task] = connection
-            task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self.connections.pop(task).close()
-        self._replied()  # also if the browser left before the reply
-
-    async def _serve(self, connection: socket.socket) -> None:
-        # Browsers open connections in advance and close them unused: that is the EOFError.
-        with suppress(OSError, TimeoutError, EOFError):
-            async with asyncio.timeout(_CONNECTION_TIMEOUT):
-                await self._reply(connection)
-
-    async def _reply(self, connection: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
-        is_refused, with_body = _is_refused(connection), True
+    async def run(self, sockets: Iterable[socket.socket]) -> None:
+        """Serve until it is over, or cancelled, and close the sockets."""
+        # Started below: if the start were cancelled here, the server would never be closed.
+        servers = [
+            await asyncio.start_server(self._connected, sock=listener, start_serving=False)
+            for listener in sockets
+        ]
         try:
-            request = await _read_request(http, connection)
+            for server in servers:
+                await server.start_serving()
+            await self._over.wait()
+        finally:
+            self._over.set()
+            await self._close(servers)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection; if there are too many, close the oldest."""
+        task: Any = asyncio.current_task()
+        served = [other for other in self._connections if not other.cancelling()]
+        if len(served) >= _MAX_CONNECTIONS:
+            served[0].cancel()
+        self._connections[task] = None
+        try:
+            if not self._over.is_set():  # else accepted in the same turn in which it ended
+                # asyncio would report that the task was cancelled.
+                with suppress(OSError, TimeoutError, asyncio.CancelledError):
+                    async with asyncio.timeout(_CONNECTION_TIMEOUT):
+                        await self._reply(reader, writer)
+        finally:
+            del self._connections[task]
+            writer.transport.abort()
+            self._replied()  # also if the browser left before the reply
+
+    async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
+        is_refused, with_body = _is_refused(writer), True
+        try:
+            request = await _read_request(http, reader)
             with_body = request.method != "HEAD"
-            reply = reply_with(403, text=_ANOTHER_USER)
-            if self.owner is not None and self.owner.is_closed():  # the login was left behind
-                self.handler.result.cancel()
-                self.owner = None
-            if not is_refused:  # what reads a response belongs to the event loop of its owner
-                handling = self._handle(request), self.owner or loop
-                reply = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(*handling))
+            refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
+            reply = refusal or self._handler.reply(request)
         except h11.RemoteProtocolError as error:
             reply = reply_with(error.error_status_hint, text="This request cannot be read.\n")
+        except EOFError:  # browsers open connections in advance and close them unused
+            return
         headers = [*reply.headers.raw, (b"Connection", b"close")]
         head = http.send(h11.Response(status_code=reply.status_code, headers=headers)) or b""
-        await loop.sock_sendall(connection, head + (reply.content if with_body else b""))
-        connection.shutdown(socket.SHUT_WR)
+        writer.write(head + (reply.content if with_body else b""))
+        await writer.drain()
+        writer.write_eof()
         self._replied()
-        rest = _MAX_BODY  # discarded
-        while rest > 0 and (piece := await loop.sock_recv(connection, _PIECE)):
-            rest -= len(piece)
-
-    async def _handle(self, request: CallbackRequest) -> httpx.Response:
-        return self.handler.reply(request)
+        await _discard_rest(reader)
 
     def _replied(self) -> None:
-        if self.handler.result.done() and not self.over.done():
-            self.over.set_result(None)
+        if self._handler.result.done() and not self._is_kept:
+            self._over.set()
+
+    async def _close(self, servers: list[asyncio.Server]) -> None:
+        """Stop listening, and close the connections, which browsers may keep open."""
+        # `Server.wait_closed` would wait for them without end, from Python 3.12 on.
+        # `Server.close` leaves connections open that were accepted in the same turn of the event
+        # loop (python/cpython#109564): so the listeners stop accepting first, and it is called
+        # last.
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # on Windows, where asyncio leaves none open
+            for server in servers:
+                for listener in server.sockets:
+                    loop.remove_reader(listener)
+        left = list(self._connections)
+        for task in left:
+            task.cancel()
+        try:
+            await asyncio.gather(*left, asyncio.sleep(0), return_exceptions=True)
+        finally:
+            for server in servers:
+                server.close()
 
 
-def _is_refused(connection: socket.socket) -> bool:
+def _is_refused(writer: asyncio.StreamWriter) -> bool:
     """Return whether another user has opened a connection, or may have and has left."""
+    peer, own, connection = (
+        writer.get_extra_info(name) for name in ("peername", "sockname", "socket")
+    )
+    if peer is None or is_other_user(peer, own):
+        return True
     # A connection that was reset has no owner, and what it has sent can still be read. It is
-    # looked at last: until then, it may have been reset before its owner was asked for.
+    # looked at last: until now, it may have been reset before its owner was asked for.
     try:
-        peer = connection.getpeername()
-        return is_other_user(peer, connection.getsockname()) or connection.getpeername() != peer
+        connection.getpeername()
     except OSError:
         return True
+    return False

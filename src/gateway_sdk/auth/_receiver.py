@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ import httpx
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth._callback_handler import CallbackHandler
-from gateway_sdk.auth._loopback import CallbackServer, close_all, listen, listening
+from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
@@ -39,6 +39,9 @@ _PLAIN_PATH: Final = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~:@+-]+)*/?", re.ASCII
 KEPT_SECONDS: Final = DEFAULT_LOGIN_TIMEOUT
 MOST_KEPT: Final = 8
 """Ports at a time; one more closes the oldest. A program that cancels logins leaves no more."""
+
+_CAN_SHARE: Final = os.name != "nt"
+"""Windows' loop takes no socket that it, or another loop, has served before."""
 
 CANNOT_LISTEN: Final = (
     "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
@@ -128,26 +131,25 @@ class LoopbackReceiver:
         self._must_be_open()
         if not self._handler.starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
-        handler, loop = self._handler, asyncio.get_running_loop()
+        handler = self._handler
         handler.finish = finish
-        server = CallbackServer(self._sockets, handler, loop)
-        self._sockets = []
+        sockets, self._sockets = self._sockets, []
+        loop = asyncio.get_running_loop()
+        kept = copy_all(sockets)
         try:
             async with asyncio.timeout(timeout):
-                _start(server.start())
-                await asyncio.wrap_future(server.over)
+                await CallbackServer(handler).run(sockets)
         except TimeoutError:
-            if not handler.result.done():
+            if not handler.result.done():  # otherwise the response came at the last moment
                 raise timed_out(timeout, self.redirect_uri, handler) from None
-            await asyncio.wrap_future(server.over)  # the response came at the last moment
         finally:
-            handler.result.cancel()
-            server.owner = None
-            end = _close if handler.has_response else _keep
-            ended = _start(end(self._place, server))
             # Garbage of a loop that was left behind must not wait for the thread: perhaps that
-            # collects it, or Python ends.
-            wait([ended], None if loop.is_running() else 0)
+            # collects it, or Python ends. Its sockets are garbage too.
+            if handler.has_response or not loop.is_running():
+                close_all(kept)
+            else:
+                handler.result.cancel()
+                _run(_keep(self._place, kept, handler))
         result: T = handler.result.result()
         return result
 
@@ -163,6 +165,7 @@ class LoopbackReceiver:
 def timed_out(
     seconds: float | None, redirect_uri: str, handler: CallbackHandler | None = None
 ) -> LoginTimeoutError:
+    """Return the error for a login that was not finished in time."""
     refused = handler.refused if handler else 0
     why = (
         "no response came. If the authorization server showed an error, the redirect URI "
@@ -175,8 +178,9 @@ def timed_out(
             "a response came without the login's cookie, from a browser that blocks cookies or "
             "that did not open the login's address"
         )
-    told = f"the login was not finished within {seconds:g} s: {why}"
-    return LoginTimeoutError(told, refused=refused)
+    return LoginTimeoutError(
+        f"the login was not finished within {seconds:g} s: {why}", refused=refused
+    )
 
 
 def can_listen(redirect_uri: str) -> bool:
@@ -190,8 +194,8 @@ def can_listen(redirect_uri: str) -> bool:
     return is_here
 
 
-# The kept ports, the oldest first, and what serves them; only the thread changes them.
-_kept: dict[object, CallbackServer] = {}
+# The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
+_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
 
 
 def is_a_port_kept() -> bool:
@@ -199,42 +203,48 @@ def is_a_port_kept() -> bool:
 
 
 def wait_for_kept_ports() -> None:
+    """Wait until no port is kept any more."""
     while _kept:
         time.sleep(0.1)  # Ctrl-C ends it
 
 
 def take_port(place: object) -> list[socket.socket]:
     """Return the sockets of a kept port for another login; none if it is free now."""
-    return _start(_take(place)).result()
+    return _run(_take(place)) if _kept else []
+
+
+async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
+    if len(_kept) >= MOST_KEPT:
+        close_all(await _take(next(iter(_kept))))
+    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
 
 
 async def _take(place: object) -> list[socket.socket]:
-    return await _kept.pop(place).stop() if place in _kept else []
+    if place not in _kept:  # another login has taken it, or its time is over
+        return []
+    sockets, serving = _kept.pop(place)
+    taken = copy_all(sockets) if _CAN_SHARE else []  # before the server closes them
+    serving.cancel()
+    await asyncio.wait([serving])
+    return taken
 
 
-async def _keep(place: object, server: CallbackServer) -> None:
-    if len(_kept) >= MOST_KEPT:
-        await _close(*next(iter(_kept.items())))
-    _kept[place] = server
-    loop = asyncio.get_running_loop()
-    loop.call_later(KEPT_SECONDS, lambda: _start(_close(place, server)))
+async def _serve(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(KEPT_SECONDS):
+            await CallbackServer(handler, is_kept=True).run(sockets)
+    _kept.pop(place, None)
 
 
-async def _close(place: object, server: CallbackServer) -> None:
-    close_all(await server.stop())
-    if _kept.get(place) is server:
-        del _kept[place]
-
-
-def _start(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    """Run a coroutine in the thread, which never waits for others."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid()))
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the thread, and wait for it: the thread never waits for others."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid())).result()
 
 
 @cache
 def _thread(_: int) -> asyncio.AbstractEventLoop:
     """Start the process's thread, and return its event loop; a fork has its own."""
-    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, which has no readers
+    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see _CAN_SHARE
     threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
     return loop
 
