@@ -18,6 +18,7 @@ from gateway_sdk import (
     ForbiddenError,
     GatewayError,
     GatewaySession,
+    InvalidArgumentError,
     Reply,
     errors,
 )
@@ -203,6 +204,17 @@ async def test_no_token_in_the_variables_of_a_traceback(is_there: bool) -> None:
         assert text not in "".join((shown.__cause__ or shown).format())
     assert all(b"Authorization: Bearer plain-token-4711\r\n" in head for head in sent)
     assert len(sent) == is_there
+
+
+async def test_no_static_token_in_the_variables_of_a_refused_request() -> None:
+    """The fields of all requests are made of it, once and for all."""
+    async with GatewaySession("http://127.0.0.1:1", access_token=CANARY) as gateway:
+        with pytest.raises(InvalidArgumentError, match="tenant_id is missing") as caught:
+            await gateway.customer.create_customer({})
+    sdk = caught.value.with_traceback(caught.tb.tb_next)
+
+    shown = traceback.TracebackException.from_exception(sdk, capture_locals=True)
+    assert CANARY not in "".join(shown.format())
 
 
 REFUSALS = {

@@ -182,14 +182,14 @@ class Call:
         template = options.templates.get(operation.name)
         if template is None or template.operation is not operation:
             source = options.access_token
-            known = source.authorization if isinstance(source, StaticTokenSource) else None
+            known = source.endless if isinstance(source, StaticTokenSource) else None
             template = options.templates[operation.name] = RequestTemplate(
                 operation,
                 self._shared.base_url,
                 tenant_id=options.tenant_id,
                 token_header=options.token_header,
                 headers=options.headers,
-                authorization=known,
+                access_token=known,
             )
         return template
 

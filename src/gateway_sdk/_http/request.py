@@ -97,7 +97,7 @@ class RequestTemplate(RequestBase):
         tenant_id: str | None,
         token_header: SecretStr | None,
         headers: Mapping[str, str],
-        authorization: bytes | None = None,  # of a token that stays the same
+        access_token: SecretStr | None = None,  # if it stays the same
     ) -> None:
         # Interface: Authentication 3; Endpoints rule 1
         fields = replace_fields(_COMMON_HEADERS, raw_headers(headers))
@@ -110,9 +110,10 @@ class RequestTemplate(RequestBase):
             fields.append((b"tenantId", tenant_id.encode("latin-1")))
         if operation.token_header is not Header.NEVER and token_header is not None:
             fields.append((b"token", token_header.get_secret_value().encode("latin-1")))
-        self.has_token: bool = authorization is not None
-        if authorization is not None:
-            fields.append((b"Authorization", authorization))
+        self.has_token: bool = access_token is not None
+        if access_token is not None:
+            bearer = b"Bearer " + access_token.get_secret_value().encode("ascii")
+            fields.append((b"Authorization", bearer))
         super().__init__(operation.method, base_url, fields)
         self.operation: Operation[Any] = operation
         self._taken = frozenset(name.lower() for name, _ in fields)

@@ -71,10 +71,10 @@ class StaticTokenSource:
         return self._cached.token if self._cached.lasts() else None
 
     @property
-    def authorization(self) -> bytes | None:
-        """The value of the header, if the token has no end."""
+    def endless(self) -> SecretStr | None:
+        """The token itself, if it has no end."""
         token = self._cached.token
-        return authorization(token) if token.expires_at is None else None
+        return token.value if token.expires_at is None else None
 
 
 class FunctionTokenSource:
