@@ -46,13 +46,6 @@ FOUND.setdefault(
 )  # it may be newer than those of pyproject.toml
 MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
-_POSTGRES_FOLDERS = os.pathsep.join(map(str, Path("/usr/lib/postgresql").glob("*/bin")))
-POSTGRES = all(
-    shutil.which(name) or shutil.which(name, path=_POSTGRES_FOLDERS)
-    for name in ("initdb", "postgres")
-)
-# The files whose lines are not all covered without a program.
-NEEDING = ((REDIS, ("*/auth/stores.py",)), (POSTGRES, ("*/fleet/*", "*/cli/fleet.py")))
 # They have their own sessions.
 APART = tuple(f"--ignore=tests/{folder}" for folder in ("bare", "frozen", "real", "site"))
 # One more process than processors: often a test waits for a browser, a server or another process.
@@ -75,7 +68,7 @@ def group(name: str) -> list[str]:
 @nox.session(python=list(FOUND))
 def tests(session: nox.Session) -> None:
     """Run the whole suite in parallel, examples, documents and browser included."""
-    install_for_tests(session, full="--full" in session.posargs)
+    install_for_tests(session)
     session.run("pytest", *IN_PARALLEL, *APART, *session.posargs)
 
 
@@ -90,25 +83,22 @@ def on_uvloop(session: nox.Session) -> None:
 @nox.session(python=MEASURED)
 def coverage(session: nox.Session) -> None:
     """Run the suite with its long sweeps; all of src must be covered, branches too."""
-    install_for_tests(session, full=True)
+    install_for_tests(session)
     session.run("coverage", "erase")
     session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", *APART)
     session.run("coverage", "combine", "--quiet")
-    omitted = [path for program, paths in NEEDING for path in paths if not program]
-    for path in omitted:
-        session.warn(f"not measured, because a program for its tests is missing: {path}")
-    session.run("coverage", "report", *([f"--omit={','.join(omitted)}"] if omitted else []))
+    if not REDIS:
+        session.warn("not measured, because no redis-server was found: */auth/stores.py")
+    session.run("coverage", "report", *([] if REDIS else ["--omit=*/auth/stores.py"]))
 
 
-def install_for_tests(session: nox.Session, *, full: bool) -> None:
+def install_for_tests(session: nox.Session) -> None:
     """Install what the suite needs, and warn of the tests that are skipped without a program."""
     if not REDIS:
         session.warn("not tested, because no redis-server was found: Redis, for tokens and queues")
     if not CHROMIUM:
         session.warn("not tested, because no Chromium was found: logging in with a real browser")
-    if not POSTGRES:
-        session.warn("not tested, because no postgres was found: fleets")
-    groups = ("test", "browser", "examples", *(["fleet"] if full else []))
+    groups = ("test", "browser", "examples")
     packages = (package for name in groups for package in group(name))
     # Else each of the parallel processes compiles all packages, at the same time as the others.
     compiling = {"UV_COMPILE_BYTECODE": "1"}
@@ -139,7 +129,7 @@ def floors(session: nox.Session) -> None:
 def frozen(session: nox.Session) -> None:
     """Make apps of one file with PyInstaller, and a zipapp, and run them."""
     tools = (name for name in group("test") if "pytest" in name)
-    session.install("-e", ".[cli,fleet,sandbox]", *tools, "hypothesis", *group("frozen"))
+    session.install("-e", ".[cli,sandbox]", *tools, "hypothesis", *group("frozen"))
     session.run("pytest", "tests/frozen")
 
 
@@ -169,7 +159,7 @@ def windows(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed too, as it is with openai and other clients."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("bare", "browser", "cli", "examples", "fleet", "frozen", "real", "sandbox", "site")
+    apart = ("bare", "browser", "cli", "examples", "frozen", "real", "sandbox", "site")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
 
 
@@ -200,9 +190,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check types with two checkers; also the code in the documents, as its readers check it."""
     groups = (
-        package
-        for name in ("test", "browser", "examples", "fleet", "types")
-        for package in group(name)
+        package for name in ("test", "browser", "examples", "types") for package in group(name)
     )
     session.install("-e", EVERYTHING, *groups, "nox")
     python = str(Path(session.bin) / "python")

@@ -1,8 +1,8 @@
 """The options of a test run: the long sweeps, and uvloop.
 
-`pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, examples on
-other queues, and the tests of the benchmarks. Hypothesis then tries 100 examples where a test names
-no number, not 30.
+`pytest --full` adds the tests marked `full`, which are long sweeps whose short form runs always,
+and the tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number,
+not 30.
 
 `pytest --uvloop` runs coroutine tests on uvloop, without those marked `asyncio_loop`.
 
@@ -14,14 +14,11 @@ import os
 import signal
 import sys
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Generator, Mapping
+from typing import Final
 
 import hypothesis
 import pytest
-
-if TYPE_CHECKING:
-    from tests.support.postgres_server import PostgresServer
 
 pytest_plugins = ("pytester",)  # for the tests of our own plugin
 LEFT_OUT: Final = pytest.StashKey[int]()
@@ -31,11 +28,7 @@ hypothesis.settings.register_profile("any machine", deadline=None, max_examples=
 hypothesis.settings.register_profile("full", deadline=None)
 
 # Their modules import what Windows, or wine, lacks.
-collect_ignore = (
-    [*("fleet", "cli/test_fleet.py", "cli/test_chart.py"), "bulk/journal/test_killed.py"]
-    if os.name == "nt"
-    else []
-)
+collect_ignore = ["cli/test_chart.py", "bulk/journal/test_killed.py"] if os.name == "nt" else []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,30 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("gateway_sdk"):  # the SDK was installed without it
         config.pluginmanager.import_plugin("_gateway_sdk_pytest")
     config.stash[LEFT_OUT] = 0
-
-
-@pytest.fixture(scope="session")
-def running_postgres() -> "Iterator[PostgresServer]":
-    from tests.support.postgres_server import PostgresServer  # noqa: PLC0415 - needs an extra
-
-    server = PostgresServer(syncs=False)
-    try:
-        server.create()
-        server.start()
-        yield server
-    finally:
-        server.remove()
-
-
-@pytest.fixture
-def postgres(running_postgres: "PostgresServer") -> "Iterator[PostgresServer]":
-    yield running_postgres
-    running_postgres.start_again()
-
-
-@pytest.fixture
-async def dsn(postgres: "PostgresServer") -> str:
-    return await postgres.empty_database()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,7 +6,7 @@
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
     ├── OutageError                   a bulk run waited in vain for the gateway or a login
-    ├── JournalError                  the journal of a bulk run, or a fleet's database, fails
+    ├── JournalError                  the journal of a bulk run cannot be had or written
     ├── ConnectionFailedError         the last attempt was not sent
     ├── UploadFailedError             the content raised an error or changed while it was sent
     ├── ReplyLostError                sent, but no complete reply came
@@ -232,7 +232,7 @@ class SessionStateError(GatewayError, RuntimeError):
 
 
 class JournalError(GatewayError):
-    """The journal of a bulk run, or the database of a fleet, cannot be used; nothing is lost."""
+    """The journal of a bulk run cannot be used; nothing is lost."""
 
 
 class OutageError(GatewayError):

@@ -1,17 +1,12 @@
 """The session: making, opening and closing it, views of it, and its methods by name."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
-from operator import attrgetter
-from types import SimpleNamespace
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
-from gateway_sdk._call.call import CallArguments, Caller, Unchecked
+from gateway_sdk._call.call import CallArguments, Caller
 from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._checks import check_names
-from gateway_sdk._http.request import MASK, NO_VALUES, check_path, encode_json
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._settings import (
     DECLARED,
@@ -27,9 +22,8 @@ from gateway_sdk.areas.customer import CustomerArea
 from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.observer import Observer
-from gateway_sdk.operations import CREATE_CUSTOMER, Content, Operation
+from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
 
 T = TypeVar("T")
@@ -232,68 +226,3 @@ class GatewaySession(NotPickled):
     def __repr__(self) -> str:
         kind = "view of GatewaySession" if self._is_view else "GatewaySession"
         return f"<{kind} {self._caller.shared.base_url} ({self._caller.shared.state})>"
-
-
-class OperationMethod:
-    """The coroutine method of an operation, for callers that store its arguments as data.
-
-    The arguments are a mapping by the names of the method's parameters, as JSON has them; of
-    `create_customer` they are the request itself.
-    """
-
-    def __init__(self, operation: Operation[Any]) -> None:
-        self._operation = operation
-        # The class has the classes of the areas as its attributes.
-        areas = vars(GatewaySession).items()
-        name, area = next(it for it in areas if hasattr(it[1], operation.name))
-        self._method_of = attrgetter(f"{name}.{operation.name}")
-        self._checked = getattr(area(SimpleNamespace(call=_check)), operation.name)
-        parameters = inspect.signature(self._checked).parameters.values()
-        # Without the options of a single call.
-        self._signature = inspect.Signature(
-            [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-        )
-
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Check the arguments as a call does, without sending anything.
-
-        Raises:
-            InvalidArgumentError: they do not fit, or hold a secret; the message says what is wrong.
-        """
-        with suppress(StopIteration):  # it never waits
-            self._start(self._checked, arguments).send(None)
-
-    def call(
-        self, gateway: GatewaySession, arguments: Mapping[str, Any]
-    ) -> Coroutine[Any, Any, Any]:
-        """Return the call of a session, to be awaited, as its method does."""
-        return self._start(self._method_of(gateway), arguments)
-
-    def _start(
-        self, method: Callable[..., Coroutine[Any, Any, Any]], arguments: Any
-    ) -> Coroutine[Any, Any, Any]:
-        if not isinstance(arguments, Mapping):
-            names = ", ".join(self._signature.parameters) or "none"
-            raise InvalidArgumentError(
-                f"must be a mapping of the arguments of {self._operation.name}: {names}"
-            )
-        if self._operation is CREATE_CUSTOMER:
-            return method(arguments)
-        try:
-            self._signature.bind(**arguments)
-        except TypeError as error:
-            raise InvalidArgumentError(f"{self._operation.name}: {error}") from None
-        return method(**arguments)
-
-
-async def _check(
-    operation: Operation[Any], path: Mapping[str, str] = NO_VALUES, body: Any = None, **_: Any
-) -> None:
-    """Check what would be sent; it takes the place of `Caller.call`."""
-    if isinstance(body, Unchecked):
-        body = body()
-    check_path(operation, path)
-    if operation.content is Content.JSON:
-        encode_json(body)
-    if operation is CREATE_CUSTOMER and MASK in body.model_dump_json():
-        raise InvalidArgumentError("it holds a secret, which would be kept in clear")

@@ -9,7 +9,6 @@ import pytest
 from tests.bulk.runs import rows
 from tests.support import documents
 from tests.support.forks import Forks
-from tests.support.postgres_server import POSTGRES, point_libpq_at
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
@@ -31,19 +30,7 @@ def forks() -> Iterator[Forks]:
     running.end()
 
 
-@pytest.fixture
-def database(
-    request: pytest.FixtureRequest, block: documents.Block, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Provide the database that a page tells its reader to have."""
-    if "fleet.Job(" in block.document.read_text():
-        if not POSTGRES:
-            pytest.skip("not tested, because no postgres was found")
-        point_libpq_at(request.getfixturevalue("dsn"), monkeypatch)
-
-
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
-@pytest.mark.usefixtures("database")
 def test_every_program_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block, forks: Forks
 ) -> None:
@@ -59,7 +46,6 @@ def test_every_program_of_the_documents_runs(
 
 
 @pytest.mark.parametrize("block", [block for block in CONSOLES if not block.serves], ids=by_name)
-@pytest.mark.usefixtures("database")
 async def test_every_command_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:

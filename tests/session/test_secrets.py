@@ -153,7 +153,7 @@ async def test_no_text_shows_a_secret(
     assert THEIRS not in logged(ours)
 
 
-ELSEWHERE: Final = {  # the tests of bad input, of bulk runs, uploads, logins and fleets
+ELSEWHERE: Final = {  # the tests of bad input, of bulk runs, uploads and logins
     "ConfigurationError",
     "InvalidArgumentError",
     "JournalError",

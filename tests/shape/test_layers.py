@@ -21,7 +21,6 @@ LAYERS = (
     ("_settings", "bulk"),
     ("areas",),
     ("session",),
-    ("fleet",),
 )
 # Two kinds stand outside. The tools import nothing of ours, and any module may import them. The
 # faces, which are the names of the package and the command line, show what there is: they may
@@ -34,7 +33,6 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "stores", "token"},
     "bulk": {"results", "run"},
-    "fleet": set(),
     "otel": set(),
     "sandbox": set(),
 }
@@ -46,7 +44,6 @@ FOREIGN = {
     "opentelemetry": {"otel"},
     "h11": {"auth"},
     "keyring": {"auth"},
-    "psycopg": {"fleet"},
     "redis": {"auth"},
     "sentry_sdk": {"sentry"},
     "starlette": {"sandbox"},
@@ -135,7 +132,6 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # other programs, keeps the port of a login, and shows the sandbox's data.
 NOT_PUBLIC = {
     "cli": {"_settings", "_url", "auth._receiver", "sandbox._reference_data"},
-    "fleet": set(),
     "otel": set(),
     "sandbox": set(),
     "sentry": set(),

@@ -1,6 +1,6 @@
 """How the package looks to a type checker; checked by mypy and basedpyright, never run."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +12,10 @@ from pydantic import SecretStr
 from gateway_sdk import (
     GatewaySession,
     Outcome,
-    RateLimit,
     Reply,
     RetryPolicy,
     StatusError,
     bulk,
-    fleet,
     operations,
 )
 from gateway_sdk.models import (
@@ -181,12 +179,3 @@ async def every_result() -> None:
         assert_type(error.payload, ErrorPayload | None)
         assert_type(error.outcome, Outcome)
         assert_type(error.retry_after, float | None)
-
-
-async def of_a_fleet(function: Callable[[GatewaySession, Any], Awaitable[int]]) -> None:
-    job = fleet.Job("rates", operation="exchange_rate_series", rate_limit=RateLimit(200))
-    fleet.Job("customers", function=function, database="service=fleet", version="2")
-    assert_type(await job.plan("p", [{"base": "EUR"}]), bool)
-    assert_type((await job.status("p")).done, int)
-    async with job.worker() as worker:
-        assert_type(await worker.run_chunk("p", 0), bool)

@@ -18,13 +18,13 @@ from gateway_sdk.cli.arguments import GIVEN, option, switch
 from gateway_sdk.cli.process import CommandError, say
 
 if TYPE_CHECKING:  # here PyInstaller and other freezers find them
-    from gateway_sdk.cli import fleet, login, operations, rates, sandbox
+    from gateway_sdk.cli import login, operations, rates, sandbox
 
-    FROZEN: Final = (fleet, login, operations, rates, sandbox)
+    FROZEN: Final = (login, operations, rates, sandbox)
 
 NOT_TAKEN: Final = {
     **dict.fromkeys(
-        ("demo", "sandbox", "fleet"),  # they call a gateway of their own
+        ("demo", "sandbox"),  # they call a gateway of their own
         ("sandbox", "base_url", "tenant_id", "token_header_file", "auth_url", "client_id"),
     ),
     **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header_file")),
@@ -44,7 +44,6 @@ COMMANDS: Final = {
         "rates": "Fetch the exchange rates of currencies against another, day by day.",
         "bulk": "Fetch the rates of many currencies, and export what a run has fetched.",
     },
-    "fleet": {"fleet": "Run a job of your own on many machines, on one PostgreSQL database."},
     "sandbox": {
         "demo": "Show the whole SDK at work: a year of exchange rates for every country's"
         " currency.",
@@ -107,8 +106,7 @@ class _Group(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         for shared in () if ctx.resilient_parsing else self.params:  # not while a shell completes
             if ctx.params.get(shared.name) and shared.name in NOT_TAKEN.get(name or "", ()):
-                why = ": the gateway is that of the job" if name == "fleet" else ""
-                raise CommandError(f"`gateway {name}` does not take {shared.opts[0]}{why}")
+                raise CommandError(f"`gateway {name}` does not take {shared.opts[0]}")
         return name, load(name) if name in SUMMARIES else command, rest
 
     def invoke(self, ctx: Any) -> Any:

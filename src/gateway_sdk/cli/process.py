@@ -29,8 +29,8 @@ EXTRA_OF: Final = {
     "matplotlib": "plot",
     "pyarrow": "parquet",
 }
-"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores and fleets
-have an error of their own."""
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores have an
+error of their own."""
 
 
 class CommandError(Exception):

@@ -1,1 +1,0 @@
-"""A fleet whose workers, gateway and database are killed, stopped and taken away."""
