@@ -87,9 +87,9 @@ EXACT: dict[str, Sent] = {
         b'{"page":0,"take":-1}',
     ),
     "trading_order_history": Sent(
-        lambda gateway: gateway.wallet.trading_order_history("%2e%2e"),
+        lambda gateway: gateway.wallet.trading_order_history("/%2e.a%2525//"),
         "GET",
-        "/base/wallet/1.0.0/%252e%252e/trading-order-history",
+        "/base/wallet/1.0.0/%2F%252e.a%252525%2F%2F/trading-order-history",
         BOTH,
         b"",
     ),

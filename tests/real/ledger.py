@@ -25,6 +25,7 @@ class Ledger:
         self.executed: Counter[str] = Counter()  # how often the whole of it came, and was done
         # By call: the process that took its last request, and the client's connection.
         self.connections: dict[str, str] = {}
+        self.targets: dict[str, str] = {}  # the address of its last request, where it is noted
         self.last = ""  # the connection over which the request came that was executed last
 
     @property

@@ -37,6 +37,7 @@ http {{
       proxy_pass http://127.0.0.1:{upstream};
       proxy_set_header X-Connection $pid-$connection;
     }}
+    location /decoded/ {{ proxy_pass http://127.0.0.1:{upstream}/; }}
     location /401/ {{ client_max_body_size 0; return 401; }}
     location /429/ {{ client_max_body_size 0; return 429; }}
   }}

@@ -41,6 +41,7 @@ class Upstream(Ledger):
             head = await reader.readuntil(b"\r\n\r\n")
             call, connection = field(head, CALL), field(head, CONNECTION) or peer
             self.note(ARRIVED, call, connection)
+            self.targets[call] = head.split(b" ")[1].decode("ascii")
             async for _ in body_of(head, reader):
                 pass
             self.note(EXECUTED, call, connection)

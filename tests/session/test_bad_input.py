@@ -1,11 +1,14 @@
 """Bad input: an error of the right class that names the thing, before anything is sent."""
 
 import asyncio
+import base64
 import copy
 import os
 import pickle
+import posixpath
+import re
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,6 @@ from gateway_sdk import (
 )
 from gateway_sdk.models import DocumentsItem, PersonData, Revision
 from tests.support.calls import CALLS
-from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.recorder import Recorder
 from tests.support.secrecy import CANARY, texts_of
 
@@ -216,7 +218,10 @@ async def test_stream_of_no_bytes() -> None:
 # --- path segments --------------------------------------------------------------------------
 
 REFUSED_SEGMENTS: list[Any] = [
-    "", ".", "..", "\n", "a\nb", "a\r", "a\x00b", "\x7f", "\x85", "\ud800", "a\udfff",
+    "", ".", "..", "../../w2/orders/o9", "x/../../y", "a/..", "a/./b", "..\\a", "a\\..",
+    "a/..\\b", "%2e", "%2E%2e", "x%2f..", "..%2Fx", "x%5C.%2e", "%252e%252E", "x%25252f..", "%%32e",
+    "..;v=1/x", "%25252525252525252e", "%" + "25" * 1900 + "2e",
+    "\n", "a\nb", "a\r", "a\x00b", "\x7f", "\x85", "\ud800", "a\udfff",
     None, 5, 1.5, True, b"c-1", ["c-1"], date(2026, 1, 1), "a" * 70_000, "\u20ac" * 10_000,
 ]  # fmt: skip
 
@@ -233,41 +238,77 @@ async def test_segment_that_cannot_be_one(
     assert transport.sent == []
 
 
-async def test_no_text_reaches_another_path() -> None:
-    targets: list[bytes] = []
+def _readings(path: str) -> Iterator[str]:
+    """Yield a path as those read it who decode it once more, once more, and so on."""
+    while True:
+        yield path
+        before, path = path, re.sub("%([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), path)
+        if path == before:
+            return
 
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            targets.append((await read_request(reader)).split(b" ")[1])
-            writer.write(OK)
-            await writer.drain()
 
-    texts = st.one_of(
-        st.text(max_size=12), st.text(alphabet="./\\%?#2eE;: \n\x00{}ä\ud800", max_size=8)
+def _leads_elsewhere(path: str) -> bool:
+    """Tell whether a path has parts that are resolved, by anybody who may read it."""
+    return any(
+        posixpath.normpath(read) != re.sub("/+", "/", read)
+        for text in _readings(path)
+        for read in (text.replace("\\", "/"), re.sub("(;[^/]*)", "", text.replace("\\", "/")))
     )
-    examples: list[str] = []
 
-    @settings(deadline=None)
-    @given(texts)
-    def collect(text: str) -> None:
-        examples.append(text)
 
-    collect()
-    async with raw_server(handler) as base_url, session(base_url) as gateway:
-        for text in examples:
-            targets.clear()
-            try:
-                await gateway.wallet.trading_order_history(text)
-            except InvalidArgumentError:
-                assert targets == []
-                continue
-            (target,) = targets
-            head, segment, tail = target.rsplit(b"/", 2)
-            assert head == b"/wallet/1.0.0"
-            assert tail == b"trading-order-history"
-            assert httpx.URL("http://h/" + segment.decode("ascii")).path == "/" + text
-            assert not set(segment) & set(b"/?#\\;:@ \r\n\x00")
-            assert segment not in (b".", b"..")
+_PIECES = [
+    ".",
+    "..",
+    "...",
+    "/",
+    "\\",
+    "%",
+    "%2e",
+    "%2F",
+    "%5c",
+    "%252e",
+    "2",
+    "5",
+    "e",
+    "f",
+    ";",
+    "a",
+]
+
+
+@settings(deadline=None)
+@given(
+    st.text(max_size=12)
+    | st.text(alphabet="./\\%?#2eE;: \n\x00{}ä\ud800", max_size=8)
+    | st.lists(st.sampled_from(_PIECES), max_size=6).map("".join)
+)
+async def test_no_text_reaches_another_path(text: str) -> None:
+    """What is refused would lead there, and what is sent does not, whoever decodes it."""
+    recorder = Recorder()
+    wrong = not text or re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", text)
+    try:
+        await recorder.session().wallet.trading_order_history(text)
+    except InvalidArgumentError:
+        assert wrong or _leads_elsewhere(f"/a/{text}/b")
+        assert recorder.sent == []
+        return
+
+    head, segment, tail = recorder.sent[0].url.raw_path.decode("ascii").rsplit("/", 2)
+    assert (head, tail) == ("/wallet/1.0.0", "trading-order-history")
+    assert httpx.URL("http://h/" + segment).path == "/" + text
+    assert not set(segment) & set("/?#\\;:@ \r\n\x00")
+    assert not wrong
+    assert not _leads_elsewhere(f"/a/{text}/b")
+
+
+@given(st.binary(min_size=1, max_size=48))
+async def test_every_id_in_base64_is_sent(data: bytes) -> None:
+    """It may have slashes at its ends, and several in a row."""
+    recorder, text = Recorder(), base64.b64encode(data).decode()
+
+    await recorder.session().wallet.trading_order_history(text)
+
+    assert recorder.sent[0].url.path == f"/wallet/1.0.0/{text}/trading-order-history"
 
 
 # --- the state of a session -----------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 from pydantic import BaseModel, SecretStr
@@ -70,7 +70,10 @@ _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MARK: Final = "~of.gateway.sdk~"  # replaces a value; nothing in it needs encoding
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]{1,4000}")  # nothing to encode
 _UNSENDABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# Servlet containers read "..;x" as "..", with a parameter.
+_DOTS: Final = re.compile(r"(?:^|[/\\])\.\.?(?:[/\\;]|$)")
 _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 9110, 4.1)
+_MOST_DECODINGS: Final = 8  # more than there are proxies; a value of `%252525...` takes thousands
 
 
 class RequestBase:
@@ -159,14 +162,26 @@ def _segment(placeholder: str, value: object) -> str:
         raise InvalidArgumentError("must be a string", field=name)
     if _PLAIN.fullmatch(value) and value not in (".", ".."):
         return value
-    if value in ("", ".", ".."):
-        raise InvalidArgumentError("is empty or dots: it would address another path", field=name)
     if _UNSENDABLE.search(value):
         raise InvalidArgumentError("holds a control character or half of a pair", field=name)
     encoded = quote(value, safe="")
     if len(encoded) > _LONGEST_SEGMENT:
         raise InvalidArgumentError("is longer than any address may be", field=name)
+    if not value or _DOTS.search(_decoded(name, value)):
+        raise InvalidArgumentError(
+            "is empty, or a part of it is . or .. (%2e too): it would address another path",
+            field=name,
+        )
     return encoded
+
+
+def _decoded(name: str, value: str) -> str:
+    """Return what proxies on the way make of a value that each of them decodes."""
+    for _ in range(_MOST_DECODINGS):
+        before, value = value, unquote(value)
+        if value == before:
+            return value
+    raise InvalidArgumentError("is percent-encoded too often", field=name)
 
 
 @dataclass(slots=True, eq=False, repr=False)
