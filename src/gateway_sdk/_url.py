@@ -82,7 +82,7 @@ def host_and_port(host: str, port: int) -> str:
 
 def is_loopback(host: str) -> bool:
     """Tell whether a name or address means this machine, without I/O."""
-    if host == "localhost":
+    if host.removesuffix(".") == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -88,7 +88,7 @@ def test_this_machine_has_no_proxy_unless_it_is_given(
         ("*.gateway.test", "https://api.gateway.test", True),
         ("gateway.test", "https://mygateway.test", False),
         ("api.gateway.test", "https://gateway.test", False),
-        ("gateway.test.", "https://gateway.test", False),
+        ("gateway.test.", "https://gateway.test", True),
         ("", "https://gateway.test", False),
         ("*.", "https://gateway.test", False),
         ("gateway.test:443", "https://gateway.test", True),

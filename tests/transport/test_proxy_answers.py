@@ -27,6 +27,8 @@ from tests.support.truth import WRITES_AND_READS, short
 
 MADE_NONE = "made no tunnel"
 WANTS = "answered 407: it wants a user name and a password"
+FORBIDS = "answered 403: its rules forbid the tunnel"
+PERMANENT = (WANTS, FORBIDS)
 
 
 def answered(status: int, more: bytes = b"") -> tuple[bytes, str]:
@@ -36,11 +38,11 @@ def answered(status: int, more: bytes = b"") -> tuple[bytes, str]:
 
 
 REFUSALS: dict[str, tuple[bytes, str]] = {
-    "403": answered(403),
+    "403": (answered(403)[0], FORBIDS),
     "429": answered(429, b"Retry-After: 99\r\n"),
     "503": answered(503),
     "302": answered(302, b"Location: https://login.test/\r\n"),
-    "403 behind a 103": (b"HTTP/1.1 103 -\r\n\r\n" + answered(403)[0], answered(403)[1]),
+    "403 behind a 103": (b"HTTP/1.1 103 -\r\n\r\n" + answered(403)[0], FORBIDS),
     "407": (b"HTTP/1.1 407 -\r\nContent-Length: 0\r\n\r\n", WANTS),
     "hangs up in its head": (b"HTTP/1.1 200 Conn", MADE_NONE),
     "garbage": (b"\x15\x03\x01\x00\x02\x02F\r\n\r\n", MADE_NONE),
@@ -56,10 +58,10 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
 ) -> None:
     """However a proxy refuses, even what must happen once is tried again, and reported unsent.
 
-    Unless it wants credentials, which do not come by themselves.
+    Unless it wants credentials, which do not come by themselves, or has rules against it.
     """
     async with (
-        behind_a_proxy(authority, *[answer] * (1 if reason == WANTS else 3)) as place,
+        behind_a_proxy(authority, *[answer] * (1 if reason in PERMANENT else 3)) as place,
         place.session(verify=authority.path) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
@@ -71,9 +73,9 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
 
     error = caught.value
     assert error.outcome is Outcome.NOT_SENT
-    assert error.advice is (Advice.FIX if reason == WANTS else Advice.REPEAT)
+    assert error.advice is (Advice.FIX if reason in PERMANENT else Advice.REPEAT)
     attempts = [(tried.outcome, tried.status) for tried in error.attempts]
-    assert attempts == [(Outcome.NOT_SENT, None)] * (1 if reason == WANTS else 3)
+    assert attempts == [(Outcome.NOT_SENT, None)] * (1 if reason in PERMANENT else 3)
     assert tunnels == len(attempts)
     assert error.reason == reason
     named = reason if reason.startswith("the ") else f"the proxy {place.address} {reason}"

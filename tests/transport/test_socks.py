@@ -29,6 +29,7 @@ REFUSED_LOGIN: Final = "did not accept the user name and the password"
 NO_SOCKS: Final = "does not speak SOCKS5: is the scheme of its address right?"
 TOO_LONG: Final = "takes no name or password of more than 255 bytes"
 NO_TUNNEL: Final = "made no tunnel"
+FORBIDDEN: Final = f"{NO_TUNNEL}: its rules forbid it"
 
 
 def session(proxy: str | None, **options: Any) -> GatewaySession:
@@ -168,7 +169,7 @@ REFUSALS: Final[dict[str, tuple[Socks, str, str]]] = {
     "no method": (Socks(hello=b"\5\xff"), "user:password@", REFUSED_LOGIN),
     "no login": (Socks(hello=LOGIN, verdict=b"\1\1"), "user:password@", REFUSED_LOGIN),
     "a long login": (Socks(hello=LOGIN), f"{'u' * 256}:password@", TOO_LONG),
-    "forbidden": (Socks(answer=b"\5\2\0" + ANY_IPV4), "", f"{NO_TUNNEL}: its rules forbid it"),
+    "forbidden": (Socks(answer=b"\5\2\0" + ANY_IPV4), "", FORBIDDEN),
     "another failure": (Socks(answer=b"\5\1\0" + ANY_IPV4), "", f"{NO_TUNNEL}: SOCKS5 failure 1"),
     "hangs up": (Socks(hello=b"\5"), "", NO_TUNNEL),
     "hangs up after the login": (Socks(hello=LOGIN, verdict=b"\1"), "user:password@", NO_TUNNEL),
@@ -193,7 +194,8 @@ async def test_a_proxy_that_refuses(proxy: Socks, userinfo: str, reason: str) ->
                 assert error.reason == reason
                 place = f"no connection to {HOST}:80: the proxy 127.0.0.1:{port}"
                 assert f"{place} {reason} (" in str(error)
-                assert (error.advice is Advice.REPEAT) == reason.startswith(NO_TUNNEL)
+                is_transient = reason.startswith(NO_TUNNEL) and reason != FORBIDDEN
+                assert (error.advice is Advice.REPEAT) == is_transient
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

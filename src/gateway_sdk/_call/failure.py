@@ -113,11 +113,11 @@ _UNTRUSTED: Final = frozenset({2, 18, 19, 20, 21})
 _CLIENT_CERTIFICATES: Final = (
     ("CERTIFICATE_REQUIRED", "it wants a client certificate: cert= gives one"),
     (
-        "ALERT_(BAD|UNSUPPORTED)_CERTIFICATE|ALERT_CERTIFICATE|ALERT_UNKNOWN_CA|ACCESS_DENIED",
+        "ALERT_(|BAD_|NO_|UNSUPPORTED_)CERTIFICATE|UNOBTAINABLE|HASH_VALUE|UNKNOWN_CA|ACCESS_DENIED",
         "it did not accept the client certificate",
     ),
 )
-"""By patterns for OpenSSL's names of errors."""
+"""By patterns for the names of alerts (RFC 8446, 6; RFC 5246, 7.2), and of OpenSSL's own errors."""
 
 _HANDSHAKES: Final = (
     *_CLIENT_CERTIFICATES,
@@ -126,11 +126,21 @@ _HANDSHAKES: Final = (
         "it is not a TLS server: is https right?",
     ),
     ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL", "it speaks other versions of TLS"),
+    ("UNRECOGNIZED_NAME", "it serves no host of this name"),
+    ("NO_APPLICATION_PROTOCOL", "it does not speak HTTP/1.1, perhaps HTTP/2 only"),
     (
-        "HANDSHAKE_FAILURE",
+        "HANDSHAKE_FAILURE|INSUFFICIENT_SECURITY|EXPORT_RESTRICTION",
         "it refused the TLS handshake: it may want a client certificate (cert=), or other ciphers",
     ),
+    (
+        "ILLEGAL_PARAMETER|(MISSING|UNSUPPORTED)_EXTENSION|UNKNOWN_PSK_IDENTITY|ECH_REQUIRED",
+        "it refused the TLS handshake: it wants what this TLS does not offer",
+    ),
 )
+"""What the same handshake would end with again. Other alerts tell of broken messages, or of faults
+of the server."""
+
+_ALERT: Final = re.compile(r"\] \w+ (alert [a-z ]*[a-z])")
 
 
 def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
@@ -217,7 +227,10 @@ def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
 
 def _name_of(error: ssl.SSLError) -> str:
     """Return OpenSSL's name of an error; "" for an error of Python's own."""
-    return getattr(error, "reason", None) or ""
+    if name := getattr(error, "reason", None):
+        return str(name)
+    found = _ALERT.search(str(error))  # Python's table of names is older than some alerts
+    return found[1].upper().replace(" ", "_") if found else ""
 
 
 def _found(table: Iterable[tuple[str, str]], error: ssl.SSLError) -> Reason | None:

@@ -303,7 +303,8 @@ class TlsLayer:
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        name = host.removesuffix(".")  # as in certificates and SNI (RFC 6066, 3)
+        self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
         self.is_ended = False
         self.failure: ssl.SSLError | None = None
         # It waits for the end of another handshake, which a server may start at any time before

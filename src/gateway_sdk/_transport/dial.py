@@ -36,8 +36,9 @@ DELAY: Final = 0.25
 _NO_LOGIN, _LOGIN = 0, 2  # the methods of SOCKS5 (RFC 1928, 3)
 _SIZES: Final = {1: 4, 4: 16}
 """Bytes of an IP address by its type (RFC 1928, 5); a name, of type 3, begins with its length."""
+_FORBIDDEN: Final = 2
 _FAILURES: Final = {
-    2: "its rules forbid it",
+    _FORBIDDEN: "its rules forbid it",
     3: "network unreachable",
     4: "host unreachable",
     5: "connection refused",
@@ -179,6 +180,8 @@ class Route:
         if reply.status == 407:  # noqa: PLR2004 - it wants credentials
             text = "answered 407: it wants a user name and a password"
             raise TunnelError(text, is_permanent=True)
+        if reply.status == 403:  # noqa: PLR2004 - it forbids
+            raise TunnelError("answered 403: its rules forbid the tunnel", is_permanent=True)
         if reply.status not in SUCCESS:
             raise TunnelError(f"refused a tunnel: it answered {reply.status}")
         if reply.buffered or reply.has_excess:  # in a tunnel the client sends first
@@ -212,7 +215,7 @@ async def _open_by_socks(
     _, failure, _, kind = await connection.read_exactly(4)
     if failure:
         reason = _FAILURES.get(failure, f"SOCKS5 failure {failure}")
-        raise TunnelError(f"made no tunnel: {reason}")
+        raise TunnelError(f"made no tunnel: {reason}", is_permanent=failure == _FORBIDDEN)
     size = _SIZES.get(kind) or (await connection.read_exactly(1))[0]
     await connection.read_exactly(size + 2)  # what follows the address is a port
 
@@ -373,7 +376,7 @@ def _covers(entry: str, base_url: httpx.URL) -> bool:
         return ip_address(base_url.host) in ip_network(entry.strip("[]"), strict=False)
     except ValueError:  # one of them is a name, or has a port
         pass
-    hosts = (base_url.host, base_url.raw_host.decode("ascii"))
+    hosts = [one.removesuffix(".") for one in (base_url.host, base_url.raw_host.decode("ascii"))]
     places = (*hosts, *(host_and_port(host, port_of(base_url)) for host in hosts))
-    name = entry.lower().removeprefix("*").lstrip(".")
+    name = entry.lower().removeprefix("*").strip(".")
     return entry == "*" or any(name and f".{place}".endswith(f".{name}") for place in places)
