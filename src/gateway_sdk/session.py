@@ -4,6 +4,7 @@ import inspect
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from gateway_sdk._call.call import CallArguments, Caller
+from gateway_sdk._call.connect import Connecting
 from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._checks import check_names
@@ -199,6 +200,22 @@ class GatewaySession(NotPickled):
             GatewayError: the call failed; `outcome` says what the gateway did.
         """
         return await self._caller.send(operation, into=into, **given)
+
+    async def connect(self) -> None:
+        """Get an access token, and open a connection, which the next call uses; send no request.
+
+        It is a health check, a warm-up at the start of a service, and what a worker waits with
+        until somebody has logged in. It does not tell whether the gateway accepts the token. With
+        your own `transport` or `http_client`, or a mock of httpx, it gets the token only. The
+        retries and the deadline are those of a call.
+
+        Raises:
+            AuthError: there is no access token; its advice is LOG_IN.
+            ConnectionFailedError: there is no connection; its advice is REPEAT or FIX.
+            DeadlineExceededError: it took longer than `deadline`.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+        """
+        await Connecting(self._caller).connect()
 
     async def __aenter__(self) -> Self:
         await self._caller.shared.prepare()

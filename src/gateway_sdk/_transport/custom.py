@@ -99,6 +99,10 @@ class CustomTransport:
     async def prepare(self) -> None:
         """Do nothing: what the user gave is ready."""
 
+    async def connect(self, request: Request) -> bool:  # noqa: ARG002 - it opens none
+        """Do nothing, and say so: httpx has no way to open a connection without a request."""
+        return False
+
     async def exchange(self, request: Request) -> RawReply:
         transmission = request.transmission
         may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is

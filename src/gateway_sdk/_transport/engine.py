@@ -377,6 +377,22 @@ class Engine:
             reply.stream = exchange
         return reply
 
+    async def connect(self, request: Request) -> bool:
+        """Open a connection, which the next request uses; False if a test has replaced them."""
+        if self._has_mock():
+            return False
+        timeout, transmission = request.timeout, request.transmission
+        if not self._slots.take():
+            await self._slots.wait(timeout.pool, transmission)
+        try:
+            connection = await self._route.open(transmission, timeout.connect)
+        finally:
+            self._slots.give_back()
+        if (other := self._pool.take()) is not None:  # else repeated checks would collect them
+            other.abort()
+        self._pool.keep(connection)
+        return True
+
     def _has_mock(self) -> bool:
         """Tell whether a known mock has replaced httpx's network."""
         core = sys.modules.get("httpcore")

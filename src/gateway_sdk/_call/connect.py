@@ -1,0 +1,65 @@
+"""A call that ends before its request: with a token, and a connection for the next call."""
+
+import logging
+import time
+from typing import Any, Final
+
+import httpx
+
+from gateway_sdk._call.call import Call, Caller
+from gateway_sdk._call.deadline import CallScope
+from gateway_sdk._call.failure import raise_failure
+from gateway_sdk._http.request import NO_VALUES, prepare
+from gateway_sdk.auth.source import fetch_token, ready_token
+from gateway_sdk.errors import GatewayError
+from gateway_sdk.operations import Header, Operation
+from gateway_sdk.outcome import Outcome, Repeatability
+
+_logger = logging.getLogger("gateway_sdk")
+
+# Errors name it; it is none of the interface.
+_CONNECT: Final[Operation[None]] = Operation(
+    name="connect",
+    method="GET",
+    path="/",
+    repeatability=Repeatability.READ,
+    tenant_id=Header.NEVER,
+    token_header=Header.NEVER,
+)
+
+
+class Connecting(Call):
+    def __init__(self, caller: Caller) -> None:
+        super().__init__(caller.shared, caller.options, _CONNECT)
+
+    async def connect(self) -> None:
+        try:
+            self._transport = self._shared.open()
+            with CallScope(self._shared.calls, self._options.deadline) as self._scope:
+                await self._shared.prepare()
+                template = self._template()
+                target = template.target(NO_VALUES)
+                self._request = prepare(template, target, None, None, None)
+                await self._send(template)
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    async def _with_token(self) -> None:
+        source = self._options.access_token
+        if ready_token(source) is None:
+            await fetch_token(source)
+        await self._attempt()
+
+    async def _attempt(self, token: Any = None) -> None:
+        request, began = self._request_with(token), time.monotonic()
+        try:
+            try:
+                if not await self._transport.connect(request):
+                    _logger.info("connect: a token only: httpx opens the connections")
+            except (GatewayError, httpx.HTTPError) as error:
+                raise_failure(error, request, None, is_ours=True)
+        except BaseException as error:
+            how, name = request.transmission, type(error).__name__
+            self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
+            raise
