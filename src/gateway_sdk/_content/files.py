@@ -237,11 +237,12 @@ async def in_thread(function: Callable[[T], R], given: T) -> R:
     except RuntimeError:
         raise UploadFailedError("the content cannot be read: no thread can be started") from None
     try:
-        return await asyncio.shield(looking)
+        await asyncio.wait([looking])
     except asyncio.CancelledError:
         left = True
         await _wait(looking)
         raise
+    return looking.result()
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:

@@ -179,7 +179,9 @@ class ItemRun(RunItem):
             self._intent = self._run.loop.create_future()
             self._note(State.BEGUN, partial(_resolve, self._intent))
         try:
-            await asyncio.shield(self._intent)  # other calls of the item may wait for it too
+            # Other calls of the item may wait for it too: whoever is cancelled leaves it alone.
+            await asyncio.wait([intent := self._intent])
+            intent.result()
         except Exception as error:
             self._run.fail(error)
             raise
