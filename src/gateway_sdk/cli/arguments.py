@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from stat import S_ISDIR
 from typing import IO, Any, Final, NoReturn
 
 import typer
@@ -117,8 +118,9 @@ def check_place(place: str | Path) -> Path:
     path = Path(place)
     with writing(path):
         folder = Path(os.path.realpath(path)).parent  # what a link leads to may be made, too
-        if path.is_dir():
-            raise OSError("it is a folder")
+        with suppress(FileNotFoundError):  # what else is wrong with a path is told here
+            if S_ISDIR(path.stat().st_mode):
+                raise OSError("it is a folder")
         if not folder.is_dir():
             raise OSError(f"there is no folder {printable(str(folder))}")
     return path
