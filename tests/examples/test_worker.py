@@ -46,7 +46,7 @@ async def worker() -> AsyncIterator[asyncio.subprocess.Process]:
         if asked:
             process.terminate()
         await process.wait()
-    assert asked == ("Shutting down the broker." in (await log).decode())
+    assert asked == ("Stopped process worker-0" in (await log).decode())
 
 
 async def upload(*documents: Path) -> Ended:

@@ -205,14 +205,20 @@ async def test_models_are_loaded_once_beside_the_event_loop(
 ) -> None:
     """If no thread can be started, the first reply loads them."""
     threads = list[threading.Thread]()
+    go_on = threading.Event()
+
+    def load(_: str) -> None:
+        threads.append(threading.current_thread())
+        assert go_on.wait(20)
+
     monkeypatch.setattr(shared_state.SharedState, "has_models", False)
-    monkeypatch.setattr(
-        shared_state, "import_module", lambda _: threads.append(threading.current_thread())
-    )
+    monkeypatch.setattr(shared_state, "import_module", load)
     if not can_start:
         monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("no thread")))
     gateway = session("http://127.0.0.1:1", retry=None)
-    calls = [CALLS["list_countries"](gateway) for _ in range(3)]
+    calls = [asyncio.create_task(CALLS["list_countries"](gateway)) for _ in range(3)]
+    await asyncio.sleep(0)  # each of them has begun
+    go_on.set()
     ends = await asyncio.gather(*calls, return_exceptions=True)
     await gateway.aclose()
     async with session("http://127.0.0.1:1"):  # a later session needs no thread
