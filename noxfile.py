@@ -17,7 +17,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EXPECTED = {"3.14"}  # to work; it is not missed where it is not installed
+NEXT = "3.14"  # the newest; where it is not installed, Debian's next release has it
 EVERYTHING = ".[all]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
@@ -155,6 +155,12 @@ def windows(session: nox.Session) -> None:
     )
 
 
+@nox.session(default=False, venv_backend="none")
+def next_python(session: nox.Session) -> None:
+    """Run the suite on Debian's next release, as root with mmdebstrap (see .ci/next_python)."""
+    session.run(".ci/next_python", session.create_tmp(), NEXT, external=True)
+
+
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed too, as it is with openai and other clients."""
@@ -235,9 +241,13 @@ def build(session: nox.Session) -> None:
 @nox.session(default=False, venv_backend="none")
 def full(session: nox.Session) -> None:
     """Run the other Pythons and servers, and the long sweeps."""
-    if missing := sorted(set(PYTHONS) - set(FOUND) - EXPECTED):
-        session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
+    missing = set(PYTHONS) - set(FOUND)
+    if NEXT in missing and shutil.which("mmdebstrap"):
+        missing.remove(NEXT)
+        others.append("next_python")
+    if missing:
+        session.warn(f"not tested, because not installed: Python {', '.join(sorted(missing))}")
     for name in (
         *others,
         "coverage",
