@@ -108,8 +108,14 @@ StartInTerminal = Callable[..., Terminal]
 Settings = Mapping[str, str]
 
 
-def interrupt(call: Call, served: Sandbox, operation: str, *arguments: str) -> Ended:
-    """Press Ctrl-C as soon as the gateway has got a call, which it takes an hour to serve."""
+def interrupt(
+    call: Call,
+    served: Sandbox,
+    operation: str,
+    *arguments: str,
+    number: int = signal.SIGINT,
+) -> Ended:
+    """Press Ctrl-C, or send a signal, as soon as the gateway has a call, which takes it an hour."""
     if os.name == "nt":
         pytest.skip("needs what Windows lacks")
     served.faults.on(operation, Fault.latency(3600), at=1)
@@ -120,7 +126,7 @@ def interrupt(call: Call, served: Sandbox, operation: str, *arguments: str) -> E
             if ended.wait(0.01):
                 return  # the command failed before it sent anything
         wait_until_asleep(os.getpid())
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
 
     pressing = threading.Thread(target=press)
     pressing.start()

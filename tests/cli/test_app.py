@@ -119,7 +119,7 @@ def test_version_and_help_import_no_more_than_they_need() -> None:
 
 
 def test_manual_lists_every_status() -> None:
-    listed = {int(status) for status in re.findall(r"^\| (\d+) \|", MANUAL, re.MULTILINE)}
+    listed = {int(status) for status in re.findall(r"^\| (\d+)[^|]*\|", MANUAL, re.MULTILINE)}
 
     assert listed == {*Status, 0}
 

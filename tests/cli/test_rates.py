@@ -28,6 +28,7 @@ from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
     NotFoundError,
+    OutageError,
     RateLimitedError,
     ServerError,
 )
@@ -440,6 +441,20 @@ async def test_what_a_run_waits_for_is_told_once(
     assert shown == [(0, 1), (1, 1, "1 failed")]
 
 
+def test_the_list_of_countries_is_waited_for(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """As a series is: the gateway comes back within the patience of the run."""
+    served.faults.on("list_countries", Fault.drop_before_read(), times=5)
+
+    ended = call_gateway(*ALL, "--out", out)
+
+    assert ended.status == 0
+    assert ended.err.startswith("Since ")
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 30
+    assert [it.operation for it in served.received][:7].count("list_countries") == 6
+
+
 async def test_a_list_of_countries_that_is_late_is_no_deadline_of_the_run() -> None:
     async def wait(_: object) -> NoReturn:
         await asyncio.Event().wait()
@@ -450,5 +465,5 @@ async def test_a_list_of_countries_that_is_late_is_no_deadline_of_the_run() -> N
     async with GatewaySession(
         "http://localhost", access_token="t", transport=transport, deadline=0.01
     ) as gateway:
-        with pytest.raises(DeadlineExceededError, match="list_countries"):
+        with pytest.raises(OutageError, match="list_countries"):
             await run.fetch(gateway)

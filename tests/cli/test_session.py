@@ -14,7 +14,7 @@ from gateway_sdk import errors
 from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.cli import arguments
 from gateway_sdk.cli.login import for_a_shell, place_of
-from gateway_sdk.cli.process import CommandError
+from gateway_sdk.cli.process import CommandError, Stop
 from gateway_sdk.cli.session import (
     ADVICE,
     DONE,
@@ -27,7 +27,7 @@ from gateway_sdk.models import ErrorPayload
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.logins import CANARY, keep
-from tests.cli.support import Call, interrupt
+from tests.cli.support import Call, Start, interrupt
 
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
 VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
@@ -53,6 +53,52 @@ def test_interrupted_call_may_have_been_done(
     ended = interrupt(call_gateway, served, operation, *command.split())
 
     assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{warning}")
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("name", sorted({*Stop.NAMES} - {"BREAK", "ALRM"}))
+@pytest.mark.parametrize("ignores_ctrl_c", [False, True])
+def test_every_signal_that_ends_a_write_says_so(
+    call_gateway: Call, served: Sandbox, name: str, *, ignores_ctrl_c: bool
+) -> None:
+    """As Ctrl-C does, which what a shell starts with "&" ignores. SIGALRM is pytest-timeout's."""
+    number, before = getattr(signal, f"SIG{name}"), signal.getsignal(signal.SIGINT)
+    if ignores_ctrl_c:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        ended = interrupt(call_gateway, served, "send_webhook", "kyc", "webhook", number=number)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert ended == (128 + number, "", f"gateway: stopped by SIG{name}\n{UNSURE}\n")
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.posix
+def test_a_terminal_that_is_closed_ends_a_write_with_its_status(
+    start_gateway: Start, served: Sandbox
+) -> None:
+    """Nobody reads what it says; the status of a job tells it."""
+    served.faults.on("send_webhook", Fault.latency(3600))
+    process = start_gateway("kyc", "webhook")
+    while not served.received:
+        assert process.poll() is None
+        os.sched_yield()
+    assert process.stderr
+    process.stderr.close()
+    process.send_signal(signal.SIGHUP)
+
+    assert process.wait() == 129
+
+
+@pytest.mark.posix
+def test_what_ignores_a_signal_goes_on_ignoring_it() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Stop.told():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("lost", [False, True])

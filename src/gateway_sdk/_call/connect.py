@@ -2,6 +2,7 @@
 
 import logging
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx
@@ -12,20 +13,12 @@ from gateway_sdk._call.failure import raise_failure
 from gateway_sdk._http.request import NO_VALUES, prepare
 from gateway_sdk.auth.source import fetch_token, ready_token
 from gateway_sdk.errors import GatewayError
-from gateway_sdk.operations import Header, Operation
-from gateway_sdk.outcome import Outcome, Repeatability
+from gateway_sdk.operations import LIST_COUNTRIES
+from gateway_sdk.outcome import Outcome
 
 _logger = logging.getLogger("gateway_sdk")
 
-# Errors name it; it is none of the interface.
-_CONNECT: Final[Operation[None]] = Operation(
-    name="connect",
-    method="GET",
-    path="/",
-    repeatability=Repeatability.READ,
-    tenant_id=Header.NEVER,
-    token_header=Header.NEVER,
-)
+_CONNECT: Final = replace(LIST_COUNTRIES, name="connect")  # which errors name; it is never sent
 
 
 class Connecting(Call):

@@ -8,6 +8,11 @@ from gateway_sdk.cli import process
 def main() -> None:
     """Run the command line and end the process with its exit status."""
     process.tolerate_any_stream()
+    with process.Stop.told():
+        _run()
+
+
+def _run() -> None:
     try:
         # Imported here, because typer and rich come with an extra.
         from gateway_sdk.cli.app import app  # noqa: PLC0415
@@ -23,4 +28,4 @@ def main() -> None:
         process.say(f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'")
         sys.exit(process.Status.MISUSED)
     except KeyboardInterrupt:
-        sys.exit(process.Status.STOPPED)
+        sys.exit(process.Status.STOPPED + process.Stop.number)

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli.arguments import GIVEN, option, switch
-from gateway_sdk.cli.process import CommandError, say
+from gateway_sdk.cli.process import CommandError, Status, Stop, say
 
 if TYPE_CHECKING:  # here PyInstaller and other freezers find them
     from gateway_sdk.cli import login, operations, rates, sandbox
@@ -25,9 +25,12 @@ if TYPE_CHECKING:  # here PyInstaller and other freezers find them
 NOT_TAKEN: Final = {
     **dict.fromkeys(
         ("demo", "sandbox"),  # they call a gateway of their own
-        ("sandbox", "base_url", "tenant_id", "token_header_file", "auth_url", "client_id"),
+        (
+            *("sandbox", "base_url", "tenant_id", "token_header_file"),
+            *("auth_url", "client_id", "deadline"),
+        ),
     ),
-    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header_file")),
+    **dict.fromkeys(("login", "logout"), ("sandbox", "tenant_id", "token_header_file", "deadline")),
     "status": ("sandbox",),
 }
 """The options for every command that have no effect on one."""
@@ -77,7 +80,8 @@ def load(name: str) -> Any:
                 # A type such as "<str>" says less than the name.
                 used.display_type_rich = "".format  # empty, whatever it is given
         for shared in app.params:
-            if shared.name in ("version", *NOT_TAKEN.get(name, ())):
+            own = {it.name for it in command.params}  # `bulk rates` has a deadline for the run
+            if shared.name in ("version", *NOT_TAKEN.get(name, ()), *own):
                 continue
             twin: Any = copy(shared)
             twin.callback, twin.expose_value, twin.hidden, twin.envvar = _keep, False, True, None
@@ -119,9 +123,8 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            # On a line of its own, below the terminal's ^C.
-            say("\n".join(("\ngateway: stopped by Ctrl-C", *stop.args)).rstrip())
-            raise
+            say("\n".join((Stop.words(), *stop.args)).rstrip())
+            raise typer.Exit(Status.STOPPED + Stop.number) from None
         except (CommandError, GatewayError) as error:
             if debug := GIVEN["debug"]:
                 say(traceback.format_exc())
@@ -161,6 +164,9 @@ def gateway(
         bool,
         switch("--verbose", "Log requests to stderr, without values.", "-v", envvar="GATEWAY_LOG"),
     ] = False,
+    deadline: Annotated[
+        float | None, option("SECONDS", "For a call; its end says what became of it.", min=0.001)
+    ] = None,
     debug: Annotated[bool, switch("--debug", "Show errors with a traceback.")] = False,
     version: Annotated[
         bool, switch("--version", "Print the version.", callback=_print_version, is_eager=True)

@@ -1,5 +1,6 @@
 """The commands of the operations: countries, customers, wallets, documents and the webhook."""
 
+import asyncio
 import os
 import sys
 import unicodedata
@@ -11,7 +12,7 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from gateway_sdk.cli import output
-from gateway_sdk.cli.arguments import argument, content_of, option, read_json, refuse, switch
+from gateway_sdk.cli.arguments import GIVEN, argument, content_of, option, read_json, refuse, switch
 from gateway_sdk.cli.output import AsCsv, AsJson
 from gateway_sdk.cli.process import CommandError, Status, printable, write_out
 from gateway_sdk.cli.session import ask
@@ -157,7 +158,13 @@ def orders(
         if not all_pages:
             return await gateway.wallet.order_history(page, take)
         pages = gateway.wallet.order_history_pages(take, first_page=page)
-        return [order async for reply in pages for order in output.take_apart(reply)[0] or ()]
+        seconds = GIVEN["deadline"]  # of each call; here of all together
+        try:
+            async with asyncio.timeout(seconds):
+                return [it async for reply in pages for it in output.take_apart(reply)[0] or ()]
+        except TimeoutError:
+            problem = f"the deadline of {seconds:g} s passed before the last page"
+            raise CommandError(problem, Status.UNCHANGED) from None
 
     form = output.choose_form(as_json=as_json, as_csv=as_csv)
     output.show_records(ask(fetch), form)

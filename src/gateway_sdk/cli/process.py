@@ -3,11 +3,13 @@
 import errno
 import io
 import os
+import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
-from typing import Any, Final, TextIO
+from types import FrameType
+from typing import Any, ClassVar, Final, TextIO
 
 
 class Status(IntEnum):
@@ -17,7 +19,7 @@ class Status(IntEnum):
     UNCHANGED = 4  # nothing was sent, or a read got no usable reply: running it again does no harm
     UNKNOWN = 5  # it may have been done
     APPLIED = 6  # it was done, but its reply could not be used or printed
-    STOPPED = 130  # by Ctrl-C: 128 and the number of the signal, as in shells
+    STOPPED = 128  # by a signal, whose number is added, as in shells: 130 by Ctrl-C
     READER_LEFT = 141  # the reader of the output closed it, as `head` does: 128 and SIGPIPE
 
 
@@ -39,6 +41,42 @@ class CommandError(Exception):
     def __init__(self, message: str, status: int = Status.MISUSED) -> None:
         super().__init__(message)
         self.status = status
+
+
+class Stop:
+    """The signals that would end the process without a word: they end it as Ctrl-C does."""
+
+    # BREAK is that of Windows.
+    NAMES: Final = ("HUP", "QUIT", "ALRM", "TERM", "USR1", "USR2", "XCPU", "BREAK")
+    number: ClassVar[int] = signal.SIGINT  # of the one that came
+
+    @classmethod
+    @contextmanager
+    def told(cls) -> Generator[None]:
+        found = [it for name in cls.NAMES if (it := getattr(signal, f"SIG{name}", None))]
+        # Those that are ignored stay ignored: nohup does this to SIGHUP.
+        taken = [it for it in found if signal.getsignal(it) is signal.SIG_DFL]
+        cls.number = signal.SIGINT
+        for number in taken:
+            signal.signal(number, cls._stop)
+        try:
+            yield
+        finally:
+            for number in taken:
+                signal.signal(number, signal.SIG_DFL)
+
+    @classmethod
+    def _stop(cls, number: int, frame: FrameType | None) -> None:
+        cls.number = number
+        pressed: Any = signal.getsignal(signal.SIGINT)  # in an event loop, that of asyncio
+        # What "&" starts ignores Ctrl-C.
+        (pressed if callable(pressed) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    @classmethod
+    def words(cls) -> str:
+        if cls.number == signal.SIGINT:
+            return "\ngateway: stopped by Ctrl-C"  # on a line of its own, below the terminal's ^C
+        return f"gateway: stopped by {signal.Signals(cls.number).name}"
 
 
 LOST: Final = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)

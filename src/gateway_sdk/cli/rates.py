@@ -3,8 +3,8 @@
 import re
 from calendar import monthrange
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
 from datetime import UTC, date, datetime, timedelta
 from importlib import import_module
 from itertools import product
@@ -217,27 +217,25 @@ class Run:
             if known and known is not before:
                 say(f"Since {known.since:%H:%M:%S} UTC: {explain(known.error)}\n{WAITING}")
 
-        queries = self._queries(gateway)
+        queries = self._queries(gateway, tell, options.get("patience", 0.0))
         series = gateway.currency.exchange_rate_series_bulk(queries, on_progress=tell, **options)
-        try:
-            with counting_bar("Fetching") as draw:
-                draw(0, self.total)
-                async with aclosing(series) as results:
-                    async for result in results:
-                        self.add(result)
-                        notes = [f"{len(self.failures)} failed"] if self.failures else []
-                        if not result.from_journal:  # it would seem to make the gateway faster
-                            draw(self.done, self.total, *notes)
-        except errors.DeadlineExceededError as error:
-            if error.operation is not None:  # of the list of countries, not of the run
-                raise
+        with suppress(errors.DeadlineExceededError), counting_bar("Fetching") as draw:
+            draw(0, self.total)
+            async with aclosing(series) as results:
+                async for result in results:
+                    self.add(result)
+                    notes = [f"{len(self.failures)} failed"] if self.failures else []
+                    if not result.from_journal:  # it would seem to make the gateway faster
+                        draw(self.done, self.total, *notes)
 
-    async def _queries(self, gateway: GatewaySession) -> AsyncGenerator[Query]:
+    async def _queries(
+        self, gateway: GatewaySession, tell: Callable[[Progress], None], patience: float | None
+    ) -> AsyncGenerator[Query]:
         """Make the requests, with one symbol each, so that each can fail by itself."""
         self.opened = True  # the run asks for the first item when the journal is open
         symbols = self._symbols
         if symbols is None:
-            symbols = bulk.currencies_of(await gateway.country_data.list_countries())
+            symbols = bulk.currencies_of(await _countries(gateway, tell, patience))
             self.total = self._count(symbols)
         # After the first part of the days it is known which currencies the gateway lacks.
         for part, base, symbol in product(self._parts, self._bases, symbols):
@@ -289,6 +287,24 @@ class Run:
             yield f"{len(found)} {kind}, such as {example}{words}"
 
 
+async def _countries(
+    gateway: GatewaySession, tell: Callable[[Progress], None], patience: float | None
+) -> Any:
+    """List the countries, and wait for a gateway or a login that is away, as for other calls."""
+    # So many items in a row are an outage, if all fail; the first that succeeds is enough.
+    once = gateway.with_options(retry=None)  # the run tries again
+    tries = bulk.run(
+        lambda _: once.country_data.list_countries(),
+        range(5),
+        concurrency=1,
+        patience=patience,
+        on_progress=tell,
+    )
+    async with aclosing(tries) as results:
+        result = await anext(results)
+    return result.value
+
+
 @many.command("rates")
 def bulk_rates(
     *,
@@ -324,6 +340,9 @@ def bulk_rates(
     as 1y counts back from today: write a date if you may continue the run on another day.
     """
     codes, days = parse_symbols(symbols), choose_range(start, end, days=0)
+    # In front of the command it is the same option, and not that of each call.
+    before, GIVEN["deadline"] = GIVEN["deadline"], None
+    deadline = deadline or before
     run = Run(split_codes([base]), codes, days, split, deadline)
     if run.total == 0:
         raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")

@@ -107,6 +107,8 @@ def ask(
 
     async def asking() -> T:
         more: Any = {"parse_float": parse_float, "observers": [witness]}
+        if GIVEN["deadline"] is not None:
+            more["deadline"] = GIVEN["deadline"]
         async with _session(needs_tenant=needs_tenant, **more) as gateway:
             return await work(gateway)
 
