@@ -4,41 +4,42 @@ import csv
 import io
 import json
 import os
+import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
+from functools import partial
 from importlib import import_module
 from itertools import islice
+from math import inf
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
 from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
-from gateway_sdk.bulk._journal import reason_of
+from gateway_sdk.bulk._journal import ENTRIES, entry_of, reason_of
+from gateway_sdk.bulk.results import Entry, Failure, State
 from gateway_sdk.errors import InvalidArgumentError, JournalError, needing_extra
 from gateway_sdk.models.records import Country, iso_date
 
-Rows: TypeAlias = Callable[[], Iterable[Sequence[Any]]]
-
-ITEM_COLUMNS: Final = (
-    "item", "state", "value", "error", "message", "operation", "outcome", "status", "advice",
-    "attempts", "elapsed", "time",
-)  # fmt: skip
+_FAILURE: Final = tuple(column.name for column in fields(Failure))
+_COLUMNS: Final = ("item", "state", "value", *_FAILURE, "attempts", "elapsed", "time")
 
 _JSON: Final = frozenset({"item", "value"})
 _NUMBERS: Final = {"status": "int64", "attempts": "int64", "elapsed": "float64"}
 _BATCH: Final = 10_000
 """Rows in one row group of Parquet, which is made in memory."""
 
-_DAYS: Final = frozenset({"startDate", "endDate", "start_date", "end_date"})
-"""The days of a query, on the wire and as arguments."""
+_DIGITS: Final = 38, 18
+"""All digits of a decimal of Parquet, and those after its point. It is the largest that polars
+reads, and Spark has the same."""
 
-_MOST_DIGITS: Final = 76
-"""Of a decimal of Parquet. Rates have about seven."""
+_DAY: Final = re.compile(r'"\d{4}-\d\d-\d\d"')
 
 
 def currencies_of(countries: Iterable[Country]) -> list[str]:
@@ -118,14 +119,20 @@ class Exported:
 
 
 def export(
-    journal: str | PathLike[str], out: str | PathLike[str], *, rates: bool | None = None
+    journal: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    rates: bool | None = None,
+    decimals: bool = False,
 ) -> Exported:
     """Write what a journal holds into a file, whole or not at all.
 
-    The rows are sorted by the JSON of their items, so the file does not depend on the order in
-    which calls ended. Numbers keep all their digits. Of series of the same currencies whose days
-    overlap, the newest one counts. The journal may be that of a run that is under way. Blocks: call
-    it with `asyncio.to_thread` in a service.
+    The columns and their types never depend on the data. Rates are sorted by base, symbol and date,
+    each once: of several with these three, that of the newest row of the journal counts, and of
+    rows with the same time, or without one, the later row. Where neither the reply nor its item
+    names the base, the item without its days stands for it. Items are sorted by their JSON. The
+    journal may be that of a run that is under way. Blocks: call it with `asyncio.to_thread` in a
+    service.
 
     Args:
         journal: The journal of a bulk run.
@@ -133,117 +140,171 @@ def export(
             `parquet`). A file that is there is replaced, also behind a link; a pipe or a device is
             written as it is.
         rates: Whether to write the rates of the values: base, symbol, date (date32 in Parquet),
-            rate (an exact decimal there). Otherwise the file has one row per item: item and value
-            (as JSON), state, error, message, operation, outcome, status, advice, attempts,
-            elapsed (seconds), time (UTC). None: rates if the first value has the usual shape.
+            rate (with all digits; in Parquet a double). Otherwise the file has one row per item:
+            item and value (as JSON), state, error, message, operation, outcome, status, advice,
+            attempts, elapsed (seconds), time (UTC). None: rates if the first value has the usual
+            shape.
+        decimals: Whether rates are exact in Parquet: decimal128(38, 18) in place of double.
 
     Raises:
-        InvalidArgumentError: *out* has another suffix.
+        InvalidArgumentError: *out* has another suffix, an option does not go with it, or a rate
+            does not fit its type in Parquet.
         JournalError: the journal is missing, damaged, or no journal.
         MissingExtraError: pyarrow is not installed.
-        OSError: *out* cannot be written.
+        OSError: *out*, or a temporary file, cannot be written.
     """
-    _writer_for(out)
+    _writer_for(out, decimals=decimals)
     if not Path(journal).is_file():
         raise JournalError(f"there is no journal {journal}")
     uri = f"{Path(journal).absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:
             database.execute("begin")  # one snapshot: the run may go on meanwhile
-            (failed,) = database.execute(_FAILED).fetchone()
-            written = write_results(lambda: database.execute(_ITEMS), out, rates=rates)
-            return replace(written, failed=failed)
+            if rates is None:
+                first = map(entry_of, database.execute(f"{ENTRIES} {_FIRST}"))
+                rates = any(_rates_of(entry) is not None for entry in first)
+            entries = map(entry_of, database.execute(f"{ENTRIES} {'' if rates else _IN_ORDER}"))
+            return write_results(entries, out, rates=rates, decimals=decimals)
     except InvalidArgumentError:
         raise
     except (sqlite3.Error, ValueError) as error:
         raise JournalError(f"the journal {journal} cannot be read: {reason_of(error)}") from None
 
 
-def write_results(rows: Rows, out: str | PathLike[str], *, rates: bool | None = None) -> Exported:
-    """Write results into a file, as `export` does; `failed` is not counted.
+_IN_ORDER: Final = "order by item, id"
+_FIRST: Final = f"where state = '{State.DONE}' {_IN_ORDER} limit 1"
+
+
+def write_results(
+    entries: Iterable[Entry],
+    out: str | PathLike[str],
+    *,
+    rates: bool = False,
+    decimals: bool = False,
+) -> Exported:
+    """Write what a ledger holds into a file, as `export` does with a journal.
 
     Args:
-        rows: Returns a row of each item, with what `export` writes of it, in that order. It is
-            called up to three times.
+        entries: The entries of items, in any order; those of items that have not ended are left
+            out. Their order is that of the rows, except for rates, which are sorted.
         out: The file.
-        rates: Whether to write the rates of the values of items whose state is "done".
+        rates: Whether to write the rates of the values of items that are done.
+        decimals: As of `export`.
 
     Raises:
-        InvalidArgumentError: *out* has another suffix.
+        InvalidArgumentError: as of `export`.
         MissingExtraError: pyarrow is not installed.
-        OSError: *out* cannot be written.
+        OSError: *out*, or a temporary file, cannot be written.
     """
-    write, others, count = _writer_for(out), 0, 0
+    write = _writer_for(out, decimals=decimals)
+    if decimals and not rates:
+        raise InvalidArgumentError("goes with rates", field="decimals")
+    counts: Counter[str] = Counter()
 
-    def rows_of_rates() -> Iterator[Sequence[Any]]:
-        nonlocal others
-        others = 0
-        # A run that goes on with other days adds series that overlap with those that are there.
-        # They come in the order of their days: only what overlaps is in memory together.
-        newest: dict[Any, tuple[Any, RateRow]] = {}
-        query, last = None, date.min
-        for asked, time, series in _series_of(rows()):
-            if not series:
-                others += series is None
-                continue
-            if asked != query or series[0].date > last:
-                yield from (row for _, row in newest.values())
-                newest, query, last = {}, asked, date.min
-            for row in series:
-                if row[:3] not in newest or newest[row[:3]][0] <= time:
-                    newest[row[:3]] = time, row
-            last = max(last, series[-1].date)
-        yield from (row for _, row in newest.values())
+    def ended() -> Iterator[Entry]:
+        for entry in entries:
+            counts["failed"] += entry.state in (State.FAILED, State.UNKNOWN)
+            if entry.state not in (State.BEGUN, State.INTERRUPTED):
+                yield entry
 
-    if rates is None:
-        rates = any(series is not None for *_, series in islice(_series_of(rows()), 1))
-    columns, source = (RateRow._fields, rows_of_rates) if rates else (ITEM_COLUMNS, rows)
-
-    def counted() -> Iterator[Sequence[Any]]:
-        nonlocal count
-        for count, row in enumerate(source(), 1):  # noqa: B007 - it is that of the last row
+    def counted(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+        for row in rows:
+            counts["rows"] += 1
             yield row
 
+    if rates:
+        with _newest(ended()) as (found, others), _whole(Path(out)) as file:
+            write(file, RateRow._fields, counted(found))
+        return Exported(counts["rows"], counts["failed"], others)
     with _whole(Path(out)) as file:
-        write(file, columns, counted)
-    return Exported(count, 0, others)
+        write(file, _COLUMNS, counted(map(_row_of, ended())))
+    return Exported(counts["rows"], counts["failed"])
 
 
-_FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
-_ITEMS: Final = """
-select item, state, value, error, message, operation, outcome, status, advice,
-  attempts, elapsed, time
-from items where state not in ('begun', 'interrupted') order by item, id
+def _row_of(entry: Entry) -> Sequence[Any]:
+    failure = (getattr(entry.failure, name, None) for name in _FAILURE)
+    time = entry.time and entry.time.isoformat(timespec="milliseconds")
+    done = entry.item, entry.state, entry.value
+    return (*done, *failure, entry.attempts, entry.elapsed, time)
+
+
+_RATES: Final = """
+create table rates(
+  series text, symbol text, date text, base text, rate text, time real,
+  primary key(series, symbol, date)
+) without rowid
 """
+_KEEP: Final = """
+insert into rates values(?, ?, ?, ?, ?, ?) on conflict do update
+set rate = excluded.rate, time = excluded.time where excluded.time >= time
+"""
+_SORTED: Final = "select base, symbol, date, rate from rates order by series, symbol, date"
 
 
-def _series_of(
-    rows: Iterable[Sequence[Any]],
-) -> Iterator[tuple[dict[str, Any], Any, list[RateRow] | None]]:
-    """Yield each query without its days, the time of its end, and its rates, if they are that."""
-    for item, state, value, *_, time in rows:
-        if state == "done":
-            read: Any = json.loads(item or "null")
-            query: dict[str, Any] = read if isinstance(read, dict) else {"": read}
-            reply, base = json.loads(value or "null", parse_float=Decimal), query.get("base")
-            found = rate_rows(reply, base=base if isinstance(base, str) else "")
-            rates = found and [row._replace(rate=Decimal(row.rate)) for row in found]
-            yield {name: query[name] for name in query.keys() - _DAYS}, time, rates
-
-
-Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Rows], None]
-
-
-def _writer_for(out: str | PathLike[str]) -> Writer:
-    writer = _WRITERS.get(Path(out).suffix.lower())
-    if writer is None:
-        raise InvalidArgumentError(
-            f"must end with one of {', '.join(_WRITERS)}: this chooses the format", field="out"
+@contextmanager
+def _newest(entries: Iterable[Entry]) -> Generator[tuple[Iterator[RateRow], int]]:
+    """Yield each rate once, the newest, and how many values are no rates."""
+    others = 0
+    with closing(sqlite3.connect("", isolation_level=None)) as kept:  # a temporary file
+        kept.execute(_RATES)
+        kept.execute("begin")
+        for entry in entries:
+            if entry.state is State.DONE:
+                found = _rates_of(entry)
+                others += found is None
+                try:
+                    kept.executemany(_KEEP, found or ())
+                except sqlite3.Error as error:
+                    raise OSError(f"no room for a temporary file: {error}") from None
+        rows = (
+            RateRow(base, symbol, date.fromisoformat(day), Decimal(rate))
+            for base, symbol, day, rate in kept.execute(_SORTED)
         )
-    if writer is _write_parquet:
-        with needing_extra("parquet", "a Parquet file"):
-            import_module("pyarrow.parquet")
-    return writer
+        yield rows, others
+
+
+def _rates_of(entry: Entry) -> list[tuple[Any, ...]] | None:
+    """Return the rates of a value, if it is that, as rows of the table."""
+    item: Any = json.loads(entry.item or "null")
+    asked: dict[str, Any] = item if isinstance(item, dict) else {}
+    base, reply = asked.get("base"), json.loads(entry.value or "null", parse_float=Decimal)
+    found = rate_rows(reply, base=base if isinstance(base, str) else "")
+    if found is None:
+        return None
+    time = entry.time.timestamp() if entry.time else -inf
+    # Without a base, series are told apart by what was asked for, whatever the days.
+    query = _DAY.sub("", json.dumps(item, sort_keys=True)) if entry.item else entry.key.hex()
+    return [
+        (base or query, symbol, str(day), base, str(rate), time)
+        for base, symbol, day, rate in found
+    ]
+
+
+Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Iterable[Sequence[Any]]], None]
+
+
+def _writer_for(out: str | PathLike[str], *, decimals: bool) -> Writer:
+    suffix = Path(out).suffix.lower()
+    if suffix not in EXPORT_SUFFIXES:
+        raise InvalidArgumentError(
+            f"must end with one of {', '.join(EXPORT_SUFFIXES)}: this chooses the format",
+            field="out",
+        )
+    if decimals and suffix != ".parquet":
+        raise InvalidArgumentError(
+            "goes with a file of Parquet: the others have all digits", field="decimals"
+        )
+    if suffix == ".csv":
+        return _write_csv
+    if suffix != ".parquet":
+        return _write_ndjson
+    with needing_extra("parquet", "a Parquet file"):
+        import_module("pyarrow.parquet")
+    return partial(_write_parquet, decimals=decimals)
+
+
+EXPORT_SUFFIXES: Final = (".csv", ".ndjson", ".jsonl", ".parquet")
+"""The suffixes of the files that `export` writes."""
 
 
 @contextmanager
@@ -267,17 +328,17 @@ def _whole(out: Path) -> Generator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
-def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Rows) -> None:
+def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
     writer.writerow(columns)
-    for row in rows():
+    for row in rows:
         writer.writerow([format(it, "f") if isinstance(it, Decimal) else it for it in row])
     text.detach()  # flushes it
 
 
-def _write_ndjson(file: IO[bytes], columns: Sequence[str], rows: Rows) -> None:
-    for row in rows():
+def _write_ndjson(file: IO[bytes], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    for row in rows:
         pairs = zip(columns, row, strict=True)
         members = (f"{json.dumps(name)}:{_json(name, value)}" for name, value in pairs)
         file.write(f"{{{','.join(members)}}}\n".encode())
@@ -289,40 +350,43 @@ def _json(name: str, value: Any) -> str:
     return json.dumps(value if isinstance(value, str | int | float | None) else str(value))
 
 
-def _write_parquet(file: IO[bytes], columns: Sequence[str], rows: Rows) -> None:
+def _write_parquet(
+    file: IO[bytes], columns: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals: bool
+) -> None:
     # As Any, because it has no annotations.
     arrow: Any = import_module("pyarrow")
     parquet: Any = import_module("pyarrow.parquet")
-    is_rates = columns == RateRow._fields
-    kinds = {"date": arrow.date32(), "rate": _decimal(arrow, rows)} if is_rates else _NUMBERS
+    # One schema, whatever the data: files that differ in it cannot be read together.
+    kinds: dict[str, Any] = {"date": arrow.date32(), **_NUMBERS}
+    kinds["rate"] = arrow.decimal128(*_DIGITS) if decimals else arrow.float64()
     schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in columns])
-    found = iter(rows())
+    convert = _decimal if decimals else _double
+    found = (convert(row) if isinstance(row, RateRow) else row for row in rows)
     with parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(found, _BATCH)):
             arrays = [list(column) for column in zip(*batch, strict=True)]
             writer.write_table(arrow.table(arrays, schema=schema))
 
 
-def _decimal(arrow: Any, rows: Rows) -> Any:
-    """Return the smallest type that has all digits of all rates."""
-    before = after = 1
-    for *_, rate in rows():
-        exponent = rate.as_tuple().exponent
-        before, after = max(before, rate.adjusted() + 1), max(after, -exponent)
-    if before + after > _MOST_DIGITS:
-        raise InvalidArgumentError(
-            f"a rate has more than {_MOST_DIGITS} digits: give a file of CSV", field="out"
-        )
-    kind = arrow.decimal128 if before + after <= _MOST_DIGITS // 2 else arrow.decimal256
-    return kind(before + after, after)
+_EXACT: Final = Context(prec=_DIGITS[0], traps=[Inexact, InvalidOperation])
 
 
-_WRITERS: Final[dict[str, Writer]] = {
-    ".csv": _write_csv,
-    ".ndjson": _write_ndjson,
-    ".jsonl": _write_ndjson,
-    ".parquet": _write_parquet,
-}
+def _decimal(row: RateRow) -> RateRow:
+    try:
+        return row._replace(rate=row.rate.quantize(Decimal(1).scaleb(-_DIGITS[1]), context=_EXACT))
+    except DecimalException:
+        raise _too_long(row, f"decimal128{_DIGITS}") from None
 
-EXPORT_SUFFIXES: Final = tuple(_WRITERS)
-"""The suffixes of the files that `export` writes."""
+
+def _double(row: RateRow) -> RateRow:
+    rate = float(row.rate)
+    if row.rate and abs(rate) in (0, inf):
+        raise _too_long(row, "double")
+    return row._replace(rate=rate)
+
+
+def _too_long(row: RateRow, kind: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"the rate of {row.symbol} for {row.base} on {row.date} does not fit {kind}: give a file "
+        "of CSV or NDJSON, which have all digits"
+    )

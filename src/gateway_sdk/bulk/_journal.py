@@ -60,6 +60,8 @@ insert into items values(?, {", ".join(map(_parameter, _COLUMNS))}) on conflict(
 set {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)} where state <> 'done'
 """
 
+ENTRIES: Final = "select * from items"
+_READ: Final = f"{ENTRIES} where id = ?"
 _PLACES: Final = "select id, key, state, advice from items"
 _END_BEGUN: Final = """
 update items set state = 'unknown', error = 'ReplyLostError',
@@ -69,6 +71,18 @@ where state = 'begun'
 
 _NOT_ENDED: Final = (State.BEGUN, State.INTERRUPTED)
 _REPEATED: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """Read a row of `ENTRIES`."""
+    read: dict[str, Any] = dict(zip(_COLUMNS, row[1:], strict=True))
+    failure: dict[str, Any] = {name: read.pop(name) for name in _FAILURE}
+    if failure["advice"] is not None:
+        failure["advice"] = Advice(failure["advice"])
+        read["failure"] = Failure(**failure)
+    read["time"] = datetime.fromisoformat(str(read["time"])) if read["time"] else None
+    read |= {"state": State(read["state"]), "once": bool(read["once"])}
+    return Entry(**read)
 
 
 class SqliteLedger:
@@ -164,17 +178,10 @@ class SqliteLedger:
 
     def _read(self, key: bytes) -> Entry:
         with self._errors("cannot be read"):
-            found = self._database.execute("select * from items where id = ?", (self._places[key],))
-            row: dict[str, Any] = dict(zip(("id", *_COLUMNS), found.fetchone() or (), strict=False))
-            if row.get("key") != key:
+            found = self._database.execute(_READ, (self._places[key],)).fetchone()
+            if found is None or (entry := entry_of(found)).key != key:
                 raise self._error("was changed by others during the run")
-            row |= {"state": State(row["state"]), "once": bool(row["once"])}
-            failure: dict[str, Any] = {name: row.pop(name) for name in _FAILURE}
-            if failure["advice"] is not None:
-                failure["advice"] = Advice(failure["advice"])
-                row["failure"] = Failure(**failure)
-            del row["id"], row["time"]
-            return Entry(**row)
+            return entry
 
     def _write(self, entries: Sequence[Entry]) -> None:
         self._check_file()

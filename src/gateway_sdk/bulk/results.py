@@ -154,6 +154,7 @@ class Entry:
         failure: The error, in the states FAILED and UNKNOWN.
         attempts: Requests for the item.
         elapsed: Seconds.
+        time: The time of its end, in UTC; None until it is written.
     """
 
     key: bytes
@@ -164,6 +165,7 @@ class Entry:
     failure: Failure | None = None
     attempts: int = 0
     elapsed: float = 0.0
+    time: datetime | None = None
 
 
 class Ledger(Protocol):

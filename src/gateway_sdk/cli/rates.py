@@ -20,7 +20,7 @@ from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, sho
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.series import draw_chart, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
-from gateway_sdk.errors import JournalError
+from gateway_sdk.errors import InvalidArgumentError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
@@ -120,6 +120,16 @@ def check_out(place: str) -> Path:
 OutFile: TypeAlias = Annotated[
     Path, argument("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)
 ]
+
+
+Decimals: TypeAlias = Annotated[
+    bool, switch("--decimals", "In Parquet: exact decimals, not doubles.")
+]
+
+
+def check_format(out: Path, *, decimals: bool) -> None:
+    if decimals and out.suffix.lower() != ".parquet":
+        raise CommandError("--decimals goes with a .parquet file: the others have all digits")
 
 
 @app.command()
@@ -316,6 +326,7 @@ def bulk_rates(
     start: Annotated[date, START],
     end: End = None,
     out: Annotated[Path, option("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)],
+    decimals: Decimals = False,
     journal: Annotated[
         Path | None,
         option("FILE", "The file of replies; by default --out with .db.", parser=check_place),
@@ -346,6 +357,7 @@ def bulk_rates(
     run = Run(split_codes([base]), codes, days, split, deadline)
     if run.total == 0:
         raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
+    check_format(out, decimals=decimals)
     kept = journal or out.with_name(f"{out.name}.db")
     if kept.resolve() == out.resolve():
         raise CommandError("--out and --journal are the same file")
@@ -356,7 +368,9 @@ def bulk_rates(
     if run.left_out:
         found = sorted({symbol for _, symbol in run.left_out})
         say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
-    others = _write(kept, out, rates=True).other_shapes if run.done == run.total else 0
+    others = 0
+    if run.done == run.total:
+        others = _write(kept, out, rates=True, decimals=decimals).other_shapes
     run.check()
     if not run.total:
         problem = "there is nothing to fetch: the gateway has no rates of other currencies"
@@ -381,23 +395,31 @@ def _fetch(run: Run, journal: Path, options: dict[str, Any]) -> None:
 
 @many.command()
 def export(
-    journal: Annotated[Path, argument("RUN.db", "The journal of a run.")], out: OutFile
+    journal: Annotated[Path, argument("RUN.db", "The journal of a run.")],
+    out: OutFile,
+    *,
+    decimals: Decimals = False,
 ) -> None:
     """Write what the journal of a bulk run holds into a file.
 
     Rates are written as rows of base, symbol, date and rate; other values as one row per item, with
     the value as JSON. The journal may be that of a run that is under way.
     """
-    written = _write(journal, out)
+    check_format(out, decimals=decimals)
+    written = _write(journal, out, decimals=decimals)
     if written.failed:
         raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
     _check_shapes(written.other_shapes)
 
 
-def _write(journal: Path, out: Path, *, rates: bool | None = None) -> bulk.Exported:
+def _write(
+    journal: Path, out: Path, *, rates: bool | None = None, **options: bool
+) -> bulk.Exported:
     try:
         with writing(out, Status.FAILED):
-            written = bulk.export(journal, out, rates=rates)
+            written = bulk.export(journal, out, rates=rates, **options)
+    except InvalidArgumentError as error:  # a rate does not fit
+        raise CommandError(printable(str(error)), Status.FAILED) from None
     except JournalError as error:
         raise CommandError(printable(str(error))) from None
     say(f"{printable(str(out))}: {written.rows} rows")
