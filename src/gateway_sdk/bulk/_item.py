@@ -2,20 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from copy import copy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, cast
-
-from pydantic import BaseModel
-from pydantic_core import to_json
+from typing import Any, Final, Protocol
 
 from gateway_sdk import errors
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk.bulk._limit import FixedLimit
+from gateway_sdk.bulk._source import item_text, value_text
 from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, State, StoredValue
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError, StatusError
 from gateway_sdk.observer import CallInfo
@@ -26,9 +24,6 @@ _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 
 _TURNS: Final = 2
 """Turns of the event loop before a batch is passed: calls that end together share it."""
-
-_LONGEST_INTEGER: Final = 4300
-"""Digits that Python reads."""
 
 _KINDS: Final[dict[str, type[GatewayError]]] = {
     name: kind
@@ -336,7 +331,7 @@ class ItemRun(RunItem):
         text, failure, state = None, None, State.DONE
         if self.error is None:
             try:
-                text = _value_text(value if self._run.dump is None else self._run.dump(value))
+                text = value_text(value if self._run.dump is None else self._run.dump(value))
             except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
                 self.error = failed = JournalError(
                     f"the value cannot be written to the journal ({type(error).__name__}): "
@@ -388,38 +383,6 @@ def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
     else:
         written.set_exception(copy(error))  # the call writes to it; the run raises the other one
         written.exception()  # the run may have ended: nobody has to ask for it
-
-
-def _value_text(value: Any) -> str:
-    """Write a value as JSON that can be read; the error otherwise may show the value."""
-    text = to_json(value, by_alias=True, inf_nan_mode="strings").decode()
-    if len(text) > _LONGEST_INTEGER:  # only such a text can hold one that is too long
-        StoredValue(text).decode()
-    return text
-
-
-def item_text(item: Any) -> str | None:
-    """Write an item for readers; None if it is not JSON, because its key identifies it."""
-    try:
-        return None if _holds_generator(item) else _value_text(item)
-    except Exception:  # noqa: BLE001 - the item's class may raise anything
-        return None
-
-
-def _holds_generator(value: Any) -> bool:
-    """Tell whether a value holds a generator: writing it would use it up before the call does."""
-    inner: Iterable[Any] = ()
-    if value is None or isinstance(value, str | int | float):
-        return False
-    if isinstance(value, Mapping):
-        inner = value.values()
-    elif isinstance(value, list | tuple):
-        inner = cast("Iterable[Any]", value)
-    elif isinstance(value, BaseModel):
-        inner = vars(value).values()
-    elif is_dataclass(value):
-        inner = [getattr(value, column.name, None) for column in fields(value)]
-    return isinstance(value, Generator) or any(map(_holds_generator, inner))
 
 
 def _error_of(failure: Failure) -> GatewayError:

@@ -1,4 +1,4 @@
-"""The items of a run: where they come from, and which of them are equal."""
+"""The items of a run: where they come from, which of them are equal, and how they are written."""
 
 import asyncio
 import json
@@ -7,22 +7,29 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
+    Generator,
     Iterable,
     Mapping,
     Sized,
 )
+from copy import copy
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
+from gateway_sdk.bulk.results import StoredValue
 from gateway_sdk.errors import GatewayError, InvalidArgumentError
 from gateway_sdk.models._base import MASK, Model
 
 _TURNS: Final = 5
 """Turns of the event loop in which an asynchronous iterable that need not wait gives an item."""
+
+_LONGEST_INTEGER: Final = 4300
+"""Digits that Python reads."""
 
 _DIGEST_BYTES: Final = 16
 """Two of a billion keys share one with a chance of 1 to 10**21."""
@@ -198,3 +205,42 @@ def _names(value: object) -> Iterable[str]:
 def _tagged(value: object, text: str) -> str:
     """Put the name of the class before the text of a value that is not JSON."""
     return json.dumps(type(value).__name__) + text
+
+
+def value_text(value: Any) -> str:
+    """Write a value as JSON that can be read; the error otherwise may show the value."""
+    text = to_json(value, by_alias=True, inf_nan_mode="strings").decode()
+    if len(text) > _LONGEST_INTEGER:  # only such a text can hold one that is too long
+        StoredValue(text).decode()
+    return text
+
+
+def item_text(item: Any) -> str | None:
+    """Write an item for readers; None if it is not JSON, because its key identifies it."""
+    try:
+        return value_text(_as_sent(item))
+    except Exception:  # noqa: BLE001 - the item's class may raise anything
+        return None
+
+
+def _as_sent(value: Any) -> Any:
+    """Write each model of the interface as the JSON that is sent, with its secrets masked."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {name: _as_sent(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_sent(inner) for inner in cast("Iterable[Any]", value)]
+    if isinstance(value, Generator):  # writing it would use it up before the call does
+        raise TypeError
+    sent = value
+    if isinstance(value, BaseModel):
+        sent = copy(value)
+        vars(sent).update({name: _as_sent(inner) for name, inner in vars(value).items()})
+        if isinstance(value, Model):
+            return sent.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    elif is_dataclass(value):
+        sent = copy(value)
+        for one in fields(value):
+            object.__setattr__(sent, one.name, _as_sent(getattr(value, one.name, None)))
+    return sent
