@@ -40,7 +40,7 @@ reply of the gateway is in the attributes of the error, in its own process only.
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
 
@@ -59,7 +59,7 @@ _OUTCOME_TEXT = {
 # Names, statuses, times and words of ours: nothing that the gateway wrote, no path and no secret.
 _PICKLED: Final = frozenset((
     "operation", "outcome", "attempts", "repeatability", "no_retry", "token_is_static", "_advice",
-    "status", "retry_after", "reason", "refused", "extra", "setting", "field", "problem",
+    "status", "retry_after", "reason", "phase", "refused", "extra", "setting", "field", "problem",
 ))  # fmt: skip
 
 
@@ -284,10 +284,31 @@ class ReplyTimeoutError(ReplyLostError):
     """A request was sent, and the gateway did not answer within the time-out."""
 
 
+Phase: TypeAlias = Literal[
+    "token", "slot", "rate_limit", "connection", "request", "reply", "backoff"
+]
+"""What a call waits for: an access token, one of max_connections, its turn under the rate limit, a
+connection, the sending of the request, the reply, the next attempt."""
+
+
 class DeadlineExceededError(GatewayError, TimeoutError):
-    """The call as a whole took longer than its deadline."""
+    """The call as a whole took longer than its deadline.
+
+    Its `advice` after the phase "token" is REPEAT, but LOG_IN once the source of the token has said
+    so, or has given no answer for 30 s to any call of the session.
+
+    Attributes:
+        phase: What the call waited for when it was ended; with a transport of yours, "reply" from
+            the moment at which it has the request. None for an item of a bulk run that ended at
+            the deadline of the run.
+    """
 
     _advice = Advice.REPEAT
+    phase: Phase | None = None
+
+    def __init__(self, message: str, *, phase: Phase | None = None) -> None:
+        super().__init__(message)
+        self.phase = phase
 
 
 class _ReplyError(GatewayError):

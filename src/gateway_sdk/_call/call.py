@@ -198,6 +198,7 @@ class Call:
     ) -> Any:
         from gateway_sdk._content.body import prepare_document  # noqa: PLC0415 - few calls have one
 
+        self._scope.phase = "request"  # it may be read from a file, here and below
         self._request = await prepare_document(template, target, content, **given)
         if isinstance(self._request.content, bytes):
             return await self._send(template)
@@ -240,7 +241,7 @@ class Call:
 
     async def _with_token(self) -> Any:
         source = self._options.access_token
-        token: AccessToken = ready_token(source) or await fetch_token(source)
+        token: AccessToken = ready_token(source) or await self._fetch_token()
         while True:
             try:
                 value = await self._attempt(token)
@@ -254,7 +255,7 @@ class Call:
                 await self._withdraw_intent()
                 refused = token
                 try:
-                    token = await fetch_token(source, rejected=refused)
+                    token = await self._fetch_token(refused)
                 except TokenRejectedError:  # other calls saw that new tokens are refused too
                     raise token_rejected(error) from None
                 if text_of(refused) == text_of(token):
@@ -263,6 +264,19 @@ class Call:
             else:
                 note_success(source, token)
                 return value
+
+    async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
+        options, began = self._options, time.monotonic()
+        try:
+            token = await fetch_token(options.access_token, rejected)
+        except GatewayError as error:
+            options.silence.end(error)
+            raise
+        except BaseException:
+            self._scope.phase, self._scope.advice = "token", options.silence.add(began)
+            raise
+        options.silence.end()
+        return token
 
     async def _attempt(self, token: AccessToken | None = None) -> Any:
         request = self._request_with(token)
@@ -284,6 +298,7 @@ class Call:
                     await self._document.aclose()
             value = self._value_of(reply)
         except BaseException as error:
+            self._scope.phase = how.phase
             outcome, name = outcome_of_attempt(error, how, self.reply), type(error).__name__
             self._add_attempt(outcome, name, how, time.monotonic() - began)
             raise
@@ -309,6 +324,7 @@ class Call:
     async def _sleep(self, seconds: float) -> None:
         if self._watch is not None and self._attempts:  # else there was no token to try with
             self._watch.scheduled(self._attempts[-1], seconds)
+        self._scope.phase = "backoff"
         await self._withdraw_intent()
         await self._shared.sleep(seconds)
 

@@ -11,7 +11,7 @@ from gateway_sdk._call.call import Call, Caller
 from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.failure import raise_failure
 from gateway_sdk._http.request import NO_VALUES, prepare
-from gateway_sdk.auth.source import fetch_token, ready_token
+from gateway_sdk.auth.source import ready_token
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.operations import LIST_COUNTRIES
 from gateway_sdk.outcome import Outcome
@@ -39,9 +39,8 @@ class Connecting(Call):
             raise
 
     async def _with_token(self) -> None:
-        source = self._options.access_token
-        if ready_token(source) is None:
-            await fetch_token(source)
+        if ready_token(self._options.access_token) is None:
+            await self._fetch_token()
         await self._attempt()
 
     async def _attempt(self, token: Any = None) -> None:
@@ -54,5 +53,6 @@ class Connecting(Call):
                 raise_failure(error, request, None, is_ours=True)
         except BaseException as error:
             how, name = request.transmission, type(error).__name__
+            self._scope.phase = how.phase
             self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
             raise

@@ -3,11 +3,12 @@
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Self
 
 from gateway_sdk._waiting import OwnCancellation
-from gateway_sdk.errors import DeadlineExceededError, GatewayError, SessionStateError
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, Phase, SessionStateError
 from gateway_sdk.outcome import Advice
 
 DEFAULT_CUT: Final = 1.0
@@ -15,6 +16,43 @@ DEFAULT_CUT: Final = 1.0
 
 _AGAIN: Final = 0.01
 """Seconds between two tries to end a call that somebody else is cancelling."""
+
+
+SILENT: Final = 30.0
+"""Seconds after which a source of tokens lacks a login: a slow vault answers earlier."""
+_FORGOTTEN: Final = 600.0
+"""Seconds without a wait, after which another one begins anew."""
+
+_WAITS: Final[dict[Phase, str]] = {
+    "token": "while it waited for an access token",
+    "slot": "while it waited for one of max_connections to come free",
+    "rate_limit": "while it waited for its turn under rate_limit",
+    "connection": "before it had a connection to send on",
+    "request": "while it sent the request",
+    "reply": "while it waited for the reply",
+    "backoff": "while it waited for another attempt",
+}
+
+
+class Silence:
+    """For how long calls have waited for a token source that has not answered since."""
+
+    def __init__(self) -> None:
+        self._seconds, self._until = 0.0, 0.0
+        self._lacks_login = False  # as its last answer said
+
+    def add(self, began: float) -> Advice:
+        """Count a wait that ended without an answer; return the advice that follows."""
+        now = time.monotonic()
+        if began - self._until > _FORGOTTEN:
+            self._seconds = 0.0
+        self._seconds += now - max(began, self._until)  # waits at the same time count once
+        self._until = now
+        return Advice.LOG_IN if self._lacks_login or self._seconds >= SILENT else Advice.REPEAT
+
+    def end(self, error: GatewayError | None = None) -> None:
+        self._seconds, self._until = 0.0, 0.0
+        self._lacks_login = error is not None and error.advice is Advice.LOG_IN
 
 
 class CallsInFlight:
@@ -55,6 +93,10 @@ class CallsInFlight:
 class CallScope:
     """Runs one call, and cancels it at its deadline or when it is cut."""
 
+    # Of the wait that was ended; what waits sets it when it is cancelled.
+    phase: Phase = "connection"
+    advice = Advice.REPEAT
+
     def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
         loop = asyncio.get_running_loop()
         task: Any = asyncio.current_task(loop)
@@ -66,7 +108,7 @@ class CallScope:
         self.when: float = loop.time() + self._deadline
         # By the real clock: uvloop's is that of the beginning of a turn, however long that takes.
         self._due: float = time.monotonic() + self._deadline
-        self._reason: GatewayError | None = None
+        self._reason: Callable[[], GatewayError] | None = None
         self._timer: asyncio.TimerHandle | None = None
         if deadline is not None:
             self._timer = loop.call_at(self.when, self.end)
@@ -80,28 +122,29 @@ class CallScope:
         if self._timer is not None:
             self._timer.cancel()
         if self._reason and self._cancellation and self._cancellation.take_back(kind):
-            raise self._reason from None
+            raise self._reason() from None
 
     def check(self) -> None:
         """Raise the error of a call that has to end; called right before the first byte."""
         # The timer may be late, on an event loop that is busy.
         if time.monotonic() >= self._due:
-            self._reason = self._late()
+            self._reason, self.phase = self._late, "connection"
         if self._reason is not None:
-            raise self._reason
+            raise self._reason()
 
     def end(self) -> None:
-        self._end_with(self._late())
+        self._end_with(self._late)
 
     def cut(self) -> None:
-        closed = SessionStateError("the session was closed before the reply came")
-        closed.advice = Advice.REPEAT
-        self._end_with(closed)
+        self._end_with(_closed)
 
     def _late(self) -> GatewayError:
-        return DeadlineExceededError(f"the deadline of {self._deadline:g} s passed")
+        text = f"the deadline of {self._deadline:g} s passed {_WAITS[self.phase]}"
+        late = DeadlineExceededError(text, phase=self.phase)
+        late.advice = self.advice
+        return late
 
-    def _end_with(self, reason: GatewayError) -> None:
+    def _end_with(self, reason: Callable[[], GatewayError]) -> None:
         self._reason = self._reason or reason
         own = self._cancellation = self._cancellation or OwnCancellation(self._task, self._before)
         if not own.cancel():
@@ -110,3 +153,9 @@ class CallScope:
                 self._timer.cancel()
             loop = self._task.get_loop()
             self._timer = loop.call_later(_AGAIN, self._end_with, self._reason)
+
+
+def _closed() -> GatewayError:
+    closed = SessionStateError("the session was closed before the reply came")
+    closed.advice = Advice.REPEAT
+    return closed

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypedDict
 import httpx
 from pydantic import SecretStr
 
+from gateway_sdk._call.deadline import Silence
 from gateway_sdk._checks import check_seconds, check_timeout, checked, declared
 from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
@@ -90,6 +91,7 @@ class Options:
     deadline: float | None
     retry: RetryPolicy
     headers: Mapping[str, str] = field(repr=False)
+    silence: Silence = field(default_factory=Silence, repr=False)
     templates: dict[str, RequestTemplate] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -101,6 +103,8 @@ class Options:
         changed = {name: OPTIONS[name][1](name, value) for name, value in changes.items()}
         if "headers" in changed:
             changed["headers"] = merge_headers(self.headers, changes["headers"])
+        if "access_token" in changed:
+            changed["silence"] = Silence()
         return dataclasses.replace(self, **changed)
 
     def of_one_call(self, operation: str, changes: PerCall) -> "Options":

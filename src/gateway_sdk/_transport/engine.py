@@ -64,11 +64,12 @@ class Slots:
         # asyncio.timeout would cancel the task, which somebody else may do in the same turn.
         loop = asyncio.get_running_loop()
         began, slot = loop.time(), loop.create_future()
-        self.waiters[slot] = None
+        self.waiters[slot], transmission.waits_for = None, "slot"
         timer = None if seconds is None else loop.call_later(seconds, _give_up, slot)
         try:
             if not await slot:
                 raise httpx.PoolTimeout("no connection came free")
+            transmission.waits_for = None
         except asyncio.CancelledError:
             if not slot.cancelled() and slot.result():
                 self.give_back()  # it came in the same turn of the event loop
@@ -162,9 +163,13 @@ class Exchange(httpx.AsyncByteStream):
         if isinstance(content, bytes):
             self._is_sent = self._put(head + content)
             if not self.connection.can_write():
+                self._transmission.waits_for = "request"
                 await self._flush()
+                self._transmission.waits_for = None
         else:
+            self._transmission.waits_for = "request"
             await self._send_chunks(head, content, length)
+            self._transmission.waits_for = None
         while not self.reply.status:
             if (news := self._read_on()) is not None:
                 await news

@@ -9,6 +9,7 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
+from gateway_sdk.errors import Phase
 from gateway_sdk.rate_limit import Limiter
 
 EXTENSION: Final = "gateway_sdk.transmission"
@@ -50,6 +51,7 @@ class Transmission:
     forwarded = False  # whether a proxy reads the request, so that the reply may be its own
     proxy: str | None = None  # "the proxy HOST:PORT", while the engine talks to the proxy only
     status: int | None = None  # once the head of the reply has arrived
+    waits_for: Phase | None = None  # if it is neither the connection nor the reply
     slot_wait: float = 0.0  # seconds for a slot
     rate_wait: float = 0.0  # seconds under the rate limit
     # Awaited when nothing is left to wait for but a connection; if it raises, nothing is sent.
@@ -65,10 +67,15 @@ class Transmission:
         """Tell whether nothing was sent in the attempt that ended with this error."""
         return not self.sent or error is self.failed_unsent
 
+    @property
+    def phase(self) -> Phase:
+        """What the attempt waits for now."""
+        return self.waits_for or ("reply" if self.sent else "connection")
+
     async def enter(self, limiter: Limiter) -> None:
         """Pass a limiter, and note how long the request waited."""
         loop = asyncio.get_running_loop()
-        began = loop.time()
+        began, self.waits_for = loop.time(), "rate_limit"
         try:
             await limiter.enter()
         except Exception as error:
@@ -76,7 +83,7 @@ class Transmission:
             raise
         finally:
             self.rate_wait = loop.time() - began
-        self.on_sent = limiter.begin
+        self.on_sent, self.waits_for = limiter.begin, None
 
     def end_turn(self) -> None:
         """Tell the rate limit that the request is sent now, or will not be."""
