@@ -1,10 +1,11 @@
 """Tasks that wait: for shared work, for a thread; and their own cancellations."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -108,8 +109,40 @@ class SingleFlight(Generic[T]):
 
 def in_thread(name: str, work: Callable[[], T], *, daemon: bool = True) -> asyncio.Future[T]:
     """Start a function that may block, in a thread of its own; the loop's may all be taken."""
+    _start_thread(name, work, result := Future[T](), daemon=daemon)
+    return asyncio.wrap_future(result)
+
+
+_at_work: Final[dict[object, tuple[object, Future[Any]]]] = {}
+
+
+async def in_turn(name: str, place: object, what: object, work: Callable[[], T]) -> T:
+    """Run a function in a thread, one at a time for each place; who asks for the same joins it."""
+    # So a place that hangs keeps one thread, however often it is asked.
+    key = name, place, os.getpid()  # threads end in a fork
+
+    def work_in_turn() -> T:
+        try:
+            return work()
+        finally:
+            del _at_work[key]
+
+    while True:
+        begun, future = _at_work.setdefault(key, own := (what, Future[Any]()))
+        if future is own[1]:
+            try:
+                _start_thread(name, work_in_turn, future, daemon=True)
+            except RuntimeError:  # no thread can be started
+                del _at_work[key]
+                raise
+        waiting: asyncio.Future[T] = asyncio.wrap_future(future)
+        if begun == what:
+            return await waiting
+        await asyncio.wait([waiting])
+
+
+def _start_thread(name: str, work: Callable[[], T], result: Future[T], *, daemon: bool) -> None:
     # A process does not wait at its end for a daemon, which may block for ever.
-    result = Future[T]()
     result.set_running_or_notify_cancel()  # from here on it cannot be cancelled
 
     def run() -> None:
@@ -119,4 +152,3 @@ def in_thread(name: str, work: Callable[[], T], *, daemon: bool = True) -> async
             result.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=daemon).start()
-    return asyncio.wrap_future(result)

@@ -20,6 +20,34 @@ LATE = (
 )
 
 
+SESSION = "GatewaySession('http://127.0.0.1:1', access_token='t')"
+ENVIRONMENT = "import os; os.environ.update(GATEWAY_BASE_URL='http://127.0.0.1:1', "
+STORED = f"{ENVIRONMENT}GATEWAY_AUTH_URL='https://login.test/', GATEWAY_CLIENT_ID='c'); "
+OF_A_LOGIN = {"h11", "authlib", "webbrowser", *(f"gateway_sdk.auth.{part}" for part in (
+    "_login", "_receiver", "_loopback", "_callback_handler", "flow"
+))}  # fmt: skip
+OF_STORES = {"keyring", "redis", "platformdirs", "gateway_sdk.auth.stores"}
+OF_A_BULK_RUN = {"sqlite3", "gateway_sdk.bulk.run", "gateway_sdk.bulk._runner"}
+# What a program does, and what it must not load for that.
+USES = {
+    "a session": (SESSION, OF_A_LOGIN | OF_STORES | OF_A_BULK_RUN),
+    "from_env": (
+        f"{ENVIRONMENT}GATEWAY_ACCESS_TOKEN='t'); GatewaySession.from_env()",
+        OF_A_LOGIN | OF_STORES | OF_A_BULK_RUN,
+    ),
+    "a shared source": (
+        "from gateway_sdk import auth; auth.SharedTokenSource(auth.MemoryStore())",
+        OF_A_LOGIN | OF_A_BULK_RUN | OF_STORES - {"gateway_sdk.auth.stores"},
+    ),
+    "a stored login": (
+        f"{STORED}GatewaySession.from_env()",
+        OF_A_LOGIN | OF_A_BULK_RUN | {"keyring", "redis"},
+    ),
+    "bulk": ("from gateway_sdk import bulk; bulk.run", OF_A_LOGIN | OF_STORES),
+    "a login": ("from gateway_sdk.auth import login", OF_STORES | OF_A_BULK_RUN),
+}
+
+
 def run(code: str) -> str:
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
@@ -30,6 +58,14 @@ def test_what_only_some_programs_use_is_loaded_late() -> None:
 
     assert set(LATE) & set(loaded) == set()
     assert sum(name.startswith("gateway_sdk") for name in loaded) <= 43
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_use_loads_nothing_of_others(use: str) -> None:
+    code, others = USES[use]
+    program = f"import sys; from gateway_sdk import GatewaySession; {code}; print(*sys.modules)"
+
+    assert others & set(run(program).split()) == set()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

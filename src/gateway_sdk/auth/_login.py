@@ -20,13 +20,13 @@ from gateway_sdk._checks import check_seconds
 from gateway_sdk._waiting import in_thread
 from gateway_sdk.auth._receiver import (
     CANNOT_LISTEN,
-    DEFAULT_LOGIN_TIMEOUT,
     DEFAULT_REDIRECT_URI,
     LoopbackReceiver,
     can_listen,
     timed_out,
 )
 from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, LoginError, StateMismatchError
 

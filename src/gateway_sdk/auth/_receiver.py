@@ -24,14 +24,12 @@ from gateway_sdk._url import is_loopback
 from gateway_sdk.auth._callback_handler import CallbackHandler
 from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
 from gateway_sdk.auth.flow import parse_without_fragment
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
 T = TypeVar("T")
 
 DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
-DEFAULT_LOGIN_TIMEOUT: Final = 300.0
-"""Seconds for the user to log in: enough to find a second factor."""
-
 # What no browser rewrites, such as "..", and what ends no cookie's path; no // at the start, which
 # the page's request would take for a host.
 _PLAIN_PATH: Final = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~:@+-]+)*/?", re.ASCII)

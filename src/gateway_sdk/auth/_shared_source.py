@@ -6,23 +6,21 @@ import inspect
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, TypeGuard, TypeVar
 
-from gateway_sdk._checks import check_wait
+from gateway_sdk._checks import check_seconds, check_wait
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk._waiting import SingleFlight, in_thread, raise_if_cancelled
-from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
-from gateway_sdk.auth.source import RENEWAL_INTERVAL
+from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, RENEWAL_INTERVAL
 from gateway_sdk.auth.stores import (
     PrivateFileStore,
     TokenKey,
     TokenStore,
     UnusableRecordError,
-    prepare_folder,
+    prepare_folder_of,
 )
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
@@ -30,6 +28,7 @@ from gateway_sdk.errors import (
     GatewayError,
     LoginError,
     LoginRequiredError,
+    LoginTimeoutError,
     TokenRejectedError,
     TokenStoreError,
 )
@@ -40,6 +39,14 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 DEFAULT_HOLD: Final = 30.0
 """Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""
+
+DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
+"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
+
+_LONGEST_HOLD: Final = 3600.0
+"""Seconds without a new login after several that no user has answered."""
+_MOST_UNANSWERED: Final = 8
+"""Logins in a row: then nobody is there, and each further window would wait for the next day."""
 
 _ROUNDS: Final = 3
 """Renewals that one caller joins: the running one may have started because of another token."""
@@ -54,6 +61,18 @@ _TIMEOUT: Final = 60.0
 
 _POLL: Final = 0.5
 """Seconds between two looks at the store while another process logs in."""
+
+_NOBODY_THERE: Final = (
+    f"nobody has finished the last {_MOST_UNANSWERED} logins, so none is started any more: log in "
+    "with `gateway login`, or start the program again"
+)
+
+_QUICK: Final = 0.25
+"""Seconds in which most stores have saved a token: then who starts other programs finds it there.
+Callers do not wait for longer."""
+
+_LAST_SAVE: Final = 2.0
+"""Seconds that the end of a program waits for a token to be saved."""
 
 
 class SharedTokenSource(NotPickled):
@@ -75,6 +94,7 @@ class SharedTokenSource(NotPickled):
         *,
         leeway: float = DEFAULT_LEEWAY,
         hold: float = DEFAULT_HOLD,
+        acquire_timeout: float | None = DEFAULT_ACQUIRE_TIMEOUT,
     ) -> None:
         """Check the arguments; nothing is read.
 
@@ -86,7 +106,11 @@ class SharedTokenSource(NotPickled):
                 its lifetime.
             hold: Seconds without a new login after one failed, or after the gateway refused the
                 tokens of two. Without `acquire` a refused token is tried again after 1 s, 2 s and
-                so on, up to these seconds; a reply to another call with it ends the pause.
+                so on, up to these seconds; a reply to another call with it ends the pause. After
+                each further LoginTimeoutError in a row it is twice as long, up to an hour; after
+                eight no login is started until the store has a token, as nobody seems to be there.
+            acquire_timeout: Seconds after which an `acquire` that has not returned is ended, with a
+                LoginTimeoutError; None for no limit.
 
         Raises:
             ConfigurationError: an argument is invalid; the message names it.
@@ -104,15 +128,22 @@ class SharedTokenSource(NotPickled):
         self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
         self._hold = check_wait("hold", hold)
+        self._acquire_timeout = check_seconds("acquire_timeout", acquire_timeout)
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, tuple[float, float]] = {}  # the end of the pause, and its length
         self._renewal = SingleFlight(self._renew)
+        self._lock: LockFile | None = None
+        if isinstance(store, PrivateFileStore):
+            self._lock = LockFile(store.path.with_suffix(".lock"))
+        self._unsaved: Token | None = None
+        self._saving = SingleFlight(self._save)  # beside the callers, who go on
         # The last login: until when it counts, its token, and the error that is raised in place of
         # a further login while it counts: if it failed, or if the gateway refuses its token too.
         self._counts_until = -math.inf
         self._obtained: Token | None = None
         self._failure: GatewayError | None = None
+        self._unanswered = 0  # logins in a row that no user has finished
 
     @property
     def gateway(self) -> str | None:
@@ -158,6 +189,7 @@ class SharedTokenSource(NotPickled):
         Callers that wait for it get a LoginError. The source can still be used.
         """
         await self._renewal.end()
+        await self._saving.end()
 
     def reject(self, token: AccessToken) -> None:
         """Note that the gateway refused a token; the next call of `token` returns another one."""
@@ -204,6 +236,8 @@ class SharedTokenSource(NotPickled):
                 raise  # else the login's token replaces it
         if self._is_fresh(found) or (self._works(found) and not self._works(self._cached)):
             self._cached = found
+            if self._unanswered:
+                self._unanswered, self._counts_until = 0, -math.inf
         elif self._acquire is not None:
             await self._log_in(self._acquire)
         elif not self._works(self._cached):
@@ -223,51 +257,59 @@ class SharedTokenSource(NotPickled):
         if is_useless and self._failure is not None:
             raise copy.copy(self._failure)
         try:
-            async with self._turn_to_log_in() as found:
-                token: Any = found or await _result_of(
-                    acquire, None, LoginError, "the login failed: "
-                )
-                if not isinstance(token, Token):
-                    raise LoginError("acquire must return a Token")
-                if token.expired(time.time(), leeway=0.0):
-                    raise LoginError("the login returned a token that has already expired")
-                self.note_success(token)  # a server may issue the same token again
-                self._cached = self._cached_of(token)
-                if found is None:
-                    await self._save(token)
+            token = await self._found_by_others() or await self._acquired(acquire)
+            self.note_success(token)  # a server may issue the same token again
+            self._cached = self._cached_of(token)
         except ConfigurationError:
             raise  # it opened no window
         except GatewayError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._end_login(None, copy.copy(error))
             raise
+        finally:
+            if self._unsaved is None:
+                self._release()
         # Not after a cancellation: it says nothing about the next login.
         text = "the gateway refuses the access tokens of the latest logins"
         self._end_login(token, TokenRejectedError(text, status=401) if is_useless else None)
+        if self._unsaved is not None:
+            await asyncio.wait([self._saving.start()], timeout=_QUICK)
+
+    async def _acquired(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
+        seconds, told = self._acquire_timeout, "the login failed: "
+        token: Any = await _result_of(acquire, seconds, LoginError, told)
+        if not isinstance(token, Token):
+            raise LoginError("acquire must return a Token")
+        if token.expired(time.time(), leeway=0.0):
+            raise LoginError("the login returned a token that has already expired")
+        self._unsaved = token
+        return token
 
     def _end_login(self, token: Token | None, failure: GatewayError | None) -> None:
+        is_unanswered = isinstance(failure, LoginTimeoutError)
+        self._unanswered = self._unanswered + 1 if is_unanswered else 0
+        hold = min(2 ** max(0, self._unanswered - 1) * self._hold, max(self._hold, _LONGEST_HOLD))
+        if self._unanswered >= _MOST_UNANSWERED:
+            hold, failure = math.inf, LoginTimeoutError(_NOBODY_THERE)
         self._obtained, self._failure = token, failure
-        self._counts_until = time.monotonic() + self._hold
+        self._counts_until = time.monotonic() + hold
 
-    @asynccontextmanager
-    async def _turn_to_log_in(self) -> AsyncGenerator[Token | None]:
-        """Wait while another process that shares a token file logs in; yield its token, if any."""
-        if not isinstance(self._store, PrivateFileStore):
-            yield None
-            return
-        path = self._store.path
-        lock = LockFile(path.with_suffix(".lock"))
+    async def _found_by_others(self) -> Token | None:
+        """Wait while another process that shares a token file logs in; return its token, if any."""
+        if self._lock is None or not isinstance(self._store, PrivateFileStore):
+            return None
         # Where there is no such lock, each process logs in: a second window is better than none.
         with suppress(OSError, TokenStoreError):  # TimeoutError is an OSError
             async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
-                await in_thread("gateway_sdk-file", partial(prepare_folder, path.parent))
+                await prepare_folder_of(self._store.path)
                 # Not in a thread, where a cancelled task would leave the lock behind.
-                while not (lock.acquire() or await self._find()):  # noqa: ASYNC110 - no event tells
+                while not (self._lock.acquire() or await self._find()):  # noqa: ASYNC110 - no event
                     await asyncio.sleep(_POLL)
-        try:
-            yield await self._find()  # another process may have logged in before the lock was free
-        finally:
-            lock.release()
+        return await self._find()  # another process may have logged in before the lock was free
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
     async def _find(self) -> Token | None:
         with suppress(GatewayError):  # the login's token replaces what cannot be read
@@ -283,9 +325,24 @@ class SharedTokenSource(NotPickled):
             raise TokenStoreError(f"{told}its store returned no Token")
         return None if loaded is None else self._cached_of(loaded)
 
-    async def _save(self, token: Token) -> None:
+    async def _save(self) -> None:
+        """Save what the last login returned, and give its lock back."""
         try:
-            await _result_of(lambda: self._store.save(token), _TIMEOUT, TokenStoreError)
+            while (token := self._unsaved) is not None:
+                await self._try_to_save(token, _TIMEOUT)
+                if self._unsaved is token:
+                    self._unsaved = None
+        except asyncio.CancelledError:  # often at the end of a program: it has its token and goes
+            if self._unsaved is not None:
+                await self._try_to_save(self._unsaved, _LAST_SAVE)
+            raise
+        finally:
+            self._unsaved = None
+            self._release()
+
+    async def _try_to_save(self, token: Token, seconds: float) -> None:
+        try:
+            await _result_of(lambda: self._store.save(token), seconds, TokenStoreError)
         except GatewayError as error:  # the token can be used
             _logger.warning("the access token is not saved for other processes: %s", error)
 
@@ -312,11 +369,14 @@ async def _result_of(
     told: str = "",
 ) -> T:
     """Await the caller's code; of its errors only the type is told, their texts may be secret."""
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with limit:
             return await work()
     except GatewayError:
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - callers raise both
         raise_if_cancelled(error)
+        if limit.expired() and kind is LoginError:
+            raise LoginTimeoutError(f"{told}it has not ended within {seconds:g} s") from None
         raise kind(f"{told}{type(error).__name__}") from None

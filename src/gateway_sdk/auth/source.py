@@ -26,6 +26,9 @@ from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, Logi
 RENEWAL_INTERVAL: Final = 1.0
 """Seconds between two attempts to renew a token that still works."""
 
+DEFAULT_LOGIN_TIMEOUT: Final = 300.0
+"""Seconds for the user to log in: enough to find a second factor."""
+
 _logger = logging.getLogger("gateway_sdk.auth")
 
 

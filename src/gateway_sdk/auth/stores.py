@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, origin_of, parse_url
-from gateway_sdk._waiting import in_thread
+from gateway_sdk._waiting import in_turn
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError, needing_extra
 
@@ -132,6 +132,8 @@ class MemoryStore(NotPickled):
         self._token = None
 
 
+_FILES: Final = "gateway_sdk-file"  # the name of the threads
+
 _HAS_MODES: Final = hasattr(os, "getuid")
 """Windows has no modes: there the access lists of the profile's folders protect them."""
 
@@ -183,15 +185,16 @@ class PrivateFileStore:
 
     async def save(self, token: Token) -> None:
         """Replace the file."""
-        await self._work("written", partial(self._write, _dump(token, self.key)))
+        record = _dump(token, self.key)
+        await self._work("written", partial(self._write, record), record)
 
     async def delete(self) -> None:
         """Remove the file, if there is one."""
         await self._work("removed", self._remove)
 
-    async def _work(self, what: str, work: Callable[[], T]) -> T:
+    async def _work(self, what: str, work: Callable[[], T], record: bytes = b"") -> T:
         try:
-            return await in_thread("gateway_sdk-file", work)
+            return await in_turn(_FILES, self.path, (what, record), work)
         except OSError as error:
             problem = f"cannot be {what}: {error.strerror}"
             raise TokenStoreError(f"the file {self.path} {problem}") from None
@@ -220,7 +223,7 @@ class PrivateFileStore:
 
     def _write(self, record: bytes) -> None:
         folder = self.path.parent
-        prepare_folder(folder)
+        _prepare_folder(folder)
         self._remove_drafts(time.time() - _WRITTEN_IN)
         # In the same folder, because a file can be replaced only within one file system.
         # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
@@ -260,7 +263,12 @@ class PrivateFileStore:
         return f"<PrivateFileStore {self.path}>"
 
 
-def prepare_folder(folder: Path) -> None:
+async def prepare_folder_of(path: Path) -> None:
+    """Create the folder of a file, if it is missing; TokenStoreError if others can write to it."""
+    await in_turn(_FILES, path, "prepared", partial(_prepare_folder, path.parent))
+
+
+def _prepare_folder(folder: Path) -> None:
     """Create a folder if it is missing; raise TokenStoreError if others can write to it."""
     # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
     for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
@@ -337,7 +345,8 @@ class KeyringStore:
             return method(_SERVICE, self.key.digest, *arguments)
 
         try:
-            return await in_thread("gateway_sdk-keyring", call)
+            what = name, arguments
+            return await in_turn("gateway_sdk-keyring", self.key.digest, what, call)
         except TokenStoreError:
             raise
         except Exception as error:  # noqa: BLE001 - each backend raises its own errors
