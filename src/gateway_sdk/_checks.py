@@ -1,9 +1,21 @@
-"""Checks of what users give: each takes a name and a value, and returns the value to use."""
+"""Checks of what users give, which return the value to use; and how signatures show settings."""
 
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, TypeAlias, get_type_hints
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from types import FunctionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import httpx
 
@@ -18,8 +30,74 @@ _LONGEST: Final = 10 * 365 * 86400.0
 
 def declared(settings: type) -> Declared:
     """Return the settings that a TypedDict annotates with their type, default and check."""
-    hints = get_type_hints(settings, include_extras=True)
-    return {name: hint.__metadata__ for name, hint in hints.items()}
+    # Those of its bases are among them; `get_type_hints` would take a hundred times longer.
+    return {name: hint.__metadata__ for name, hint in settings.__annotations__.items()}
+
+
+class Shown:
+    """A default that a signature shows; given as an argument, it counts as not given."""
+
+    _value: object = ...  # it is elsewhere: that of the session, or of the environment
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return other == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "..." if self._value is ... else repr(self._value)
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def show_settings(
+    *, inherited: Collection[str] = (), of: Callable[[], type] | None = None
+) -> Callable[[_F], _F]:
+    """Show the keys of `**settings: Unpack[...]` in a signature: to mocks, help and editors."""
+
+    def decorate(function: _F) -> _F:
+        late = LateSignature.__new__(LateSignature)
+        late.make = partial(_with_settings, cast("Any", function), inherited, of)
+        cast("Any", function).__signature__ = late
+        return function
+
+    return decorate
+
+
+class LateSignature(inspect.Signature):
+    """A signature that is made when somebody looks: the import does not pay for it."""
+
+    make: Callable[[], inspect.Signature] = inspect.Signature
+
+    def __getattr__(self, name: str) -> Any:
+        if name in vars(inspect.Signature):  # a slot, and it is empty so far
+            made = self.make()
+            parameters = list(made.parameters.values())
+            super().__init__(parameters, return_annotation=made.return_annotation)
+        return self.__getattribute__(name)
+
+
+def _with_settings(
+    function: FunctionType, inherited: Collection[str], of: Callable[[], type] | None
+) -> inspect.Signature:
+    bare = FunctionType(function.__code__, {}, argdefs=function.__defaults__)
+    bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
+    signature = inspect.signature(bare)
+    *shown, rest = signature.parameters.values()
+    settings = of() if of else get_args(rest.annotation)[0]
+    hints = get_type_hints(get_origin(settings) or settings, include_extras=True)
+    for name, hint in hints.items():
+        kind, default = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, None)
+        default = ... if name in inherited else default
+        default = None if default is None else Shown(default)
+        one = inspect.Parameter(name, rest.KEYWORD_ONLY, default=default, annotation=kind)
+        shown.append(one)
+    return signature.replace(parameters=shown)
 
 
 def checked(declared: Declared, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,9 +106,9 @@ def checked(declared: Declared, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_names(where: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse an argument that does not exist, and suggest the name that is meant."""
-    for name in given:
+def check_names(where: str, settings: Any, known: Collection[str]) -> dict[str, Any]:
+    """Return what is given; refuse an argument that does not exist, and suggest the one meant."""
+    for name in settings:
         if name not in known:
             from difflib import get_close_matches  # noqa: PLC0415 - after a mistake only
 
@@ -39,6 +117,7 @@ def check_names(where: str, given: Iterable[str], known: Collection[str]) -> Non
             close = close or get_close_matches(name, sorted(known), 1)
             hint = f": did you mean {' or '.join(close)}?" if close else ""
             raise ConfigurationError(f"{where} has no argument {name!r}{hint}")
+    return {name: value for name, value in settings.items() if not isinstance(value, Shown)}
 
 
 def check_timeout(name: str, timeout: object) -> httpx.Timeout:

@@ -1,16 +1,19 @@
 """The session: making, opening and closing it, views of it, and its methods by name."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
-from gateway_sdk._call.call import CallArguments, Caller
+from gateway_sdk._call.call import Caller
 from gateway_sdk._call.connect import Connecting
-from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
+from gateway_sdk._call.options import OPTIONS, Options, PerCall, ViewSettings, shows_options
 from gateway_sdk._call.shared_state import SharedState
-from gateway_sdk._checks import check_names
+from gateway_sdk._checks import check_names, show_settings
+from gateway_sdk._http.request import OnProgress
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._settings import (
     DECLARED,
+    ENVIRONMENT,
     EnvironmentSettings,
     SessionSettings,
     with_access_token,
@@ -30,6 +33,15 @@ from gateway_sdk.outcome import Reply
 T = TypeVar("T")
 
 
+class CallArguments(PerCall, total=False):
+    """What `send` makes a call of."""
+
+    path: Mapping[str, str] | None
+    body: object
+    content_type: str | None
+    on_progress: OnProgress | None
+
+
 class GatewaySession(NotPickled):
     """A client of one gateway; make one per service and share it among all tasks.
 
@@ -37,6 +49,7 @@ class GatewaySession(NotPickled):
     closes it. It can be used only in the event loop and the process in which it was opened.
     """
 
+    @show_settings()
     def __init__(
         self, base_url: str, *, access_token: AccessTokenGiven, **settings: Unpack[SessionSettings]
     ) -> None:
@@ -85,9 +98,9 @@ class GatewaySession(NotPickled):
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        check_names("GatewaySession", settings, DECLARED)
-        options = Options.of({**settings, "access_token": access_token})
-        shared = SharedState(base_url, settings)
+        given = check_names("GatewaySession", settings, DECLARED)
+        options = Options.of({**given, "access_token": access_token})
+        shared = SharedState(base_url, given)
         self._call_with(Caller(shared, options))
         self._is_view = False
 
@@ -101,6 +114,7 @@ class GatewaySession(NotPickled):
         self.country_data = CountryDataArea(caller)
 
     @classmethod
+    @show_settings(inherited=ENVIRONMENT)
     def from_env(cls, **overrides: Unpack[EnvironmentSettings]) -> Self:
         """Make a session from the environment.
 
@@ -119,9 +133,10 @@ class GatewaySession(NotPickled):
                 names it.
         """
         known = {*EnvironmentSettings.__optional_keys__, *inspect.signature(cls).parameters}
-        check_names("from_env", overrides, known)
-        return cls(**with_access_token(with_environment(overrides)))
+        given = check_names("from_env", overrides, known)
+        return cls(**with_access_token(with_environment(given)))
 
+    @show_settings(inherited=OPTIONS)
     def with_options(self, **changes: Unpack[ViewSettings]) -> Self:
         """Return a view of this session with other options.
 
@@ -133,11 +148,11 @@ class GatewaySession(NotPickled):
         Raises:
             ConfigurationError: an option is wrong; the message names it.
         """
-        check_names("with_options", changes, OPTIONS)
+        given = check_names("with_options", changes, OPTIONS)
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         view._is_view = True
-        options = self._caller.options.but(changes)
+        options = self._caller.options.but(given)
         view._call_with(Caller(self._caller.shared, options))
         return view
 
@@ -175,8 +190,17 @@ class GatewaySession(NotPickled):
         self, operation: Operation[Any], *, into: Any, **given: Unpack[CallArguments]
     ) -> Reply[Any]: ...
 
+    @shows_options
     async def send(
-        self, operation: Operation[Any], *, into: Any = None, **given: Unpack[CallArguments]
+        self,
+        operation: Operation[Any],
+        *,
+        into: Any = None,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        **call: Unpack[PerCall],
     ) -> Reply[Any]:
         """Make one call and return its reply, with status, header fields and attempts.
 
@@ -199,7 +223,7 @@ class GatewaySession(NotPickled):
             SessionStateError: the session is closed, or belongs to another event loop or process.
             GatewayError: the call failed; `outcome` says what the gateway did.
         """
-        return await self._caller.send(operation, into=into, **given)
+        return await self._caller.send(operation, into, call, path, body, content_type, on_progress)
 
     async def connect(self) -> None:
         """Get an access token, and open a connection, which the next call uses; send no request.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
-from gateway_sdk._call.options import Options, PerCall, check_gateway
+from gateway_sdk._call.options import IntoAny, Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._http.reply import SUCCESS, BodyReader, ContentError, RawReply, check_type, decode
@@ -54,15 +54,6 @@ class Unchecked(partial[object]):
     """A body that is checked within the call, where its model may be loaded in a thread."""
 
 
-class CallArguments(PerCall, total=False):
-    """What a call is made of; `GatewaySession.send` describes it."""
-
-    path: Mapping[str, str] | None
-    body: object
-    content_type: str | None
-    on_progress: OnProgress | None
-
-
 class Caller:
     def __init__(self, shared: SharedState, options: Options) -> None:
         check_gateway(options.access_token, shared.base_url)
@@ -70,18 +61,29 @@ class Caller:
         self.options = options
 
     def call(
-        self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
+        self,
+        operation: Operation[T],
+        options: PerCall,
+        *,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Coroutine[Any, Any, T]:
-        return Call(self.shared, self.options, operation, into).run(**given)
+        into = None
+        if options and operation.reply is Any:
+            into = cast("IntoAny", options).pop("into", None)
+        call = Call(self.shared, self.options, operation, into)
+        return call.run(options, path, body, content_type, on_progress)
 
     async def send(
-        self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
+        self, operation: Operation[T], into: Any, options: PerCall, *given: Any
     ) -> Reply[T]:
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         began = time.monotonic()
         call = Call(self.shared, self.options, operation, into)
-        value: T = await call.run(**given)
+        value: T = await call.run(options, *given)
         reply = cast("RawReply", call.reply)
         return Reply(
             value=value,
@@ -133,11 +135,11 @@ class Call:
 
     async def run(
         self,
+        of_this_call: PerCall,
         path: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-        **of_this_call: Unpack[PerCall],
     ) -> Any:
         watch = self._watch = self._shared.begin_call(self._operation)
         try:

@@ -10,7 +10,14 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk._call.deadline import Silence
-from gateway_sdk._checks import check_seconds, check_timeout, checked, declared
+from gateway_sdk._checks import (
+    check_names,
+    check_seconds,
+    check_timeout,
+    checked,
+    declared,
+    show_settings,
+)
 from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
@@ -62,6 +69,17 @@ class PerCall(TypedDict, total=False):
     deadline: Annotated[float | None, 600.0, check_seconds]
 
 
+class IntoAny(PerCall, total=False):
+    """The options of a call whose reply the interface leaves open; a union is no `type`."""
+
+    into: Any
+
+
+PER_CALL: Final = PerCall.__optional_keys__
+shows_options: Final = show_settings(inherited=PER_CALL)
+"""For what makes calls: shows the options of one call in its signature."""
+
+
 class CallSettings(PerCall, total=False):
     """The settings of calls, without the access token."""
 
@@ -109,17 +127,15 @@ class Options:
 
     def of_one_call(self, operation: str, changes: PerCall) -> "Options":
         """Return the options of a single call; what is wrong with them is a wrong argument."""
-        unknown = changes.keys() - PerCall.__optional_keys__
-        if unknown:
+        if of_views := (changes.keys() & OPTIONS.keys()) - PER_CALL:
             raise InvalidArgumentError(
-                f"{operation} has no argument {min(unknown)!r}: a view may have such an option, "
-                "see with_options"
+                f"{operation} has no argument {min(of_views)!r}: a view has it, see with_options"
             )
         try:
-            changed = self.but(changes)
+            changed = self.but(check_names(operation, changes, PER_CALL))
         except ConfigurationError as error:
             raise InvalidArgumentError(error.problem, field=error.setting) from None
-        if "headers" not in changes:
+        if changed.headers is self.headers:
             changed.templates.update(self.templates)
         return changed
 

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, U
 
 import httpx
 
-from gateway_sdk._checks import check_count, check_names, check_switch, checked, declared
+from gateway_sdk._checks import (
+    check_count,
+    check_names,
+    check_switch,
+    checked,
+    declared,
+    show_settings,
+)
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RequestBase
 from gateway_sdk._python import safe_repr
@@ -206,9 +213,10 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         ConfigurationError: an argument is wrong; the message names it.
     """
 
+    @show_settings()
     def __init__(self, **settings: Unpack[ConnectionSettings]) -> None:
-        check_names("GatewayTransport", settings, CONNECTION)
-        self._config = EngineConfig.of(settings)
+        given = check_names("GatewayTransport", settings, CONNECTION)
+        self._config = EngineConfig.of(given)
         self._engines: dict[str, Transport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -19,12 +19,6 @@ class IntoType(PerCall, Generic[T]):
     into: type[T]
 
 
-class IntoAny(PerCall, total=False):
-    """The options of a call whose reply the interface leaves open; a union is no `type`."""
-
-    into: Any
-
-
 class Area:
     """A group of operations, with a coroutine method for each.
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import operations
 from gateway_sdk._call.call import Unchecked
+from gateway_sdk._call.options import IntoAny, shows_options
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas import Area, IntoAny, IntoType, T
+from gateway_sdk.areas import Area, IntoType, T
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class AmlArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
+    @shows_options
     async def change_document_status(
         self,
         document_id: str,
@@ -73,10 +75,10 @@ class AmlArea(Area):
         # Interface: Endpoints 8
         return await self._caller.call(
             operations.CHANGE_DOCUMENT_STATUS,
+            call,
             path={"documentId": document_id},
             body=Unchecked(_present, content),
             content_type=content_type,
-            **call,
         )
 
     @overload
@@ -99,6 +101,7 @@ class AmlArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
+    @shows_options
     async def update_document(
         self,
         document_id: str,
@@ -127,11 +130,11 @@ class AmlArea(Area):
         # Interface: Endpoints 9, whose placeholder is named docid
         return await self._caller.call(
             operations.UPDATE_DOCUMENT,
+            call,
             path={"docid": document_id},
             body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
-            **call,
         )
 
     @overload
@@ -152,6 +155,7 @@ class AmlArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
+    @shows_options
     async def upload_document(
         self,
         content: "BodyContent",
@@ -177,10 +181,10 @@ class AmlArea(Area):
         # Interface: Endpoints 10
         return await self._caller.call(
             operations.UPLOAD_DOCUMENT,
+            call,
             body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
-            **call,
         )
 
 

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk._call.options import IntoAny, shows_options
+from gateway_sdk._checks import show_settings
+from gateway_sdk.areas import Area, IntoType, T, checked
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk.results import BulkResult
     from gateway_sdk.bulk.run import RunSettings
     from gateway_sdk.models import ExchangeRateSeriesRequest
+
+
+def _settings_of_runs() -> type:
+    from gateway_sdk.bulk.run import RunSettings  # noqa: PLC0415 - most programs make no bulk runs
+
+    return RunSettings
 
 
 class CurrencyArea(Area):
@@ -38,6 +46,7 @@ class CurrencyArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
+    @shows_options
     async def exchange_rate_series(
         self,
         base: str,
@@ -74,8 +83,9 @@ class CurrencyArea(Area):
         operation = operations.EXCHANGE_RATE_SERIES
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
         body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, request))
-        return await self._caller.call(operation, body=body, **call)
+        return await self._caller.call(operation, call, body=body)
 
+    @show_settings(of=_settings_of_runs)
     def exchange_rate_series_bulk(
         self,
         queries: "Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest]",
@@ -112,6 +122,6 @@ class CurrencyArea(Area):
 
         async def fetch(query: "ExchangeRateSeriesRequest") -> Any:
             body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
-            return await self._caller.call(operation, body=body)
+            return await self._caller.call(operation, {}, body=body)
 
         return run(fetch, queries, **settings)

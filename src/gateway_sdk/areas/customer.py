@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk._call.options import IntoAny, shows_options
+from gateway_sdk.areas import Area, IntoType, T, checked
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class CustomerArea(Area):
         self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoAny]
     ) -> Any: ...
 
+    @shows_options
     async def create_customer(
         self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoAny]
     ) -> Any:
@@ -47,7 +49,7 @@ class CustomerArea(Area):
         """
         # Interface: Endpoints 1
         body = Unchecked(lambda: checked(models.CreateRequest, request))
-        return await self._caller.call(operations.CREATE_CUSTOMER, body=body, **call)
+        return await self._caller.call(operations.CREATE_CUSTOMER, call, body=body)
 
     @overload
     async def revise_customer(
@@ -59,6 +61,7 @@ class CustomerArea(Area):
         self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoAny]
     ) -> Any: ...
 
+    @shows_options
     async def revise_customer(
         self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoAny]
     ) -> Any:
@@ -82,9 +85,9 @@ class CustomerArea(Area):
         # Interface: Endpoints 2; Revision entry
         return await self._caller.call(
             operations.REVISE_CUSTOMER,
+            call,
             path={"customerId": customer_id},
             body=Unchecked(lambda: {"revisions": _revisions(revisions)}),
-            **call,
         )
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from gateway_sdk import operations
-from gateway_sdk._call.options import PerCall
+from gateway_sdk._call.options import PerCall, shows_options
 from gateway_sdk.areas import Area
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 class KycArea(Area):
     """Calls the webhook."""
 
+    @shows_options
     async def send_webhook(
         self,
         content: "BodyContent | None" = None,
@@ -32,5 +33,5 @@ class KycArea(Area):
         """
         # Interface: Endpoints 11; Events
         await self._caller.call(
-            operations.SEND_WEBHOOK, body=content, content_type=content_type, **call
+            operations.SEND_WEBHOOK, call, body=content, content_type=content_type
         )

@@ -5,7 +5,8 @@ from typing import Any, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk._call.options import IntoAny, shows_options
+from gateway_sdk.areas import Area, IntoType, T, checked
 from gateway_sdk.errors import UnexpectedReplyError
 from gateway_sdk.outcome import Reply
 
@@ -19,6 +20,7 @@ class WalletArea(Area):
     @overload
     async def order_history(self, page: int, take: int, **call: Unpack[IntoAny]) -> Any: ...
 
+    @shows_options
     async def order_history(self, page: int, take: int, **call: Unpack[IntoAny]) -> Any:
         """Return one page of the tenant's order history.
 
@@ -41,7 +43,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 4; Order history page request
         body = _page_request(page, take)
-        return await self._caller.call(operations.ORDER_HISTORY, body=body, **call)
+        return await self._caller.call(operations.ORDER_HISTORY, call, body=body)
 
     async def order_history_pages(
         self, take: int = 100, *, first_page: int = 1
@@ -72,7 +74,7 @@ class WalletArea(Area):
         page = first_page
         while True:
             body = _page_request(page, take)
-            reply = await self._caller.send(operations.ORDER_HISTORY, body=body)
+            reply = await self._caller.send(operations.ORDER_HISTORY, None, {}, None, body)
             orders = _orders_of(reply.value)
             if orders is None:
                 raise _unexpected(reply, "the page has no list of orders, or several lists")
@@ -90,6 +92,7 @@ class WalletArea(Area):
     @overload
     async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any: ...
 
+    @shows_options
     async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any:
         """Return the trading orders of a customer.
 
@@ -111,7 +114,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
-        return await self._caller.call(operations.TRADING_ORDER_HISTORY, path=path, **call)
+        return await self._caller.call(operations.TRADING_ORDER_HISTORY, call, path=path)
 
     @overload
     async def spot_trading_available_balance(self, **call: Unpack[IntoType[T]]) -> T: ...
@@ -119,6 +122,7 @@ class WalletArea(Area):
     @overload
     async def spot_trading_available_balance(self, **call: Unpack[IntoAny]) -> Any: ...
 
+    @shows_options
     async def spot_trading_available_balance(self, **call: Unpack[IntoAny]) -> Any:
         """Return the balance that the tenant has for spot trading.
 
@@ -132,7 +136,7 @@ class WalletArea(Area):
             GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
-        return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, **call)
+        return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, call)
 
     @overload
     async def cancel_order(
@@ -142,6 +146,7 @@ class WalletArea(Area):
     @overload
     async def cancel_order(self, wallet_id: str, order_id: str, **call: Unpack[IntoAny]) -> Any: ...
 
+    @shows_options
     async def cancel_order(self, wallet_id: str, order_id: str, **call: Unpack[IntoAny]) -> Any:
         """Cancel a trading order.
 
@@ -167,7 +172,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
-        return await self._caller.call(operations.CANCEL_ORDER, path=path, **call)
+        return await self._caller.call(operations.CANCEL_ORDER, call, path=path)
 
 
 def _page_request(page: int, take: int) -> Unchecked:

@@ -24,6 +24,7 @@ from gateway_sdk._checks import (
     checked,
     declared,
     is_async,
+    show_settings,
 )
 from gateway_sdk._python import with_added
 from gateway_sdk.bulk._journal import SqliteLedger
@@ -94,6 +95,7 @@ class RunSettings(TypedDict, Generic[Item, Value], total=False):
 RUN: Final = declared(RunSettings)
 
 
+@show_settings()
 def run(
     call: Callable[[Item], Awaitable[Value]],
     items: Iterable[Item] | AsyncIterable[Item],
@@ -159,8 +161,7 @@ def run(
     if not callable(call):
         raise InvalidArgumentError("must be a coroutine function of one item", field="call")
     try:
-        check_names("run", settings, RUN)
-        given = checked(RUN, settings)
+        given = checked(RUN, check_names("run", settings, RUN))
     except ConfigurationError as error:
         raise InvalidArgumentError(error.problem, field=error.setting) from None
     total = len(items) if isinstance(items, Sized) else None

@@ -1,0 +1,158 @@
+"""What `inspect.signature` shows of public callables, and so mocks, `help()` and editors."""
+
+import copy
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from operator import attrgetter
+from types import FunctionType
+from typing import Any, Final, Unpack
+from unittest.mock import create_autospec
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewayError, GatewaySession, GatewayTransport, bulk, operations
+from gateway_sdk._call.options import OPTIONS, PerCall, shows_options
+from gateway_sdk._settings import DECLARED
+
+URL: Final = "https://gateway.test"
+
+
+def session(**settings: Any) -> GatewaySession:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=[]))
+    given = {"access_token": "t", "tenant_id": "acme", "transport": transport, **settings}
+    return GatewaySession(URL, **given)
+
+
+async def measure(item: str) -> int:
+    return len(item)
+
+
+VALID: Final[dict[str, tuple[Any, ...]]] = {  # what cannot be left out
+    "GatewaySession": (URL,),
+    "run": (measure, ["a"]),
+    "send": (operations.LIST_COUNTRIES,),
+    "create_customer": ({},),
+    "revise_customer": ("c-1", {"email": "ada@example.com"}),
+    "exchange_rate_series": ("EUR", "USD", "2026-01-05", "2026-01-06"),
+    "exchange_rate_series_bulk": ([],),
+    "order_history": (1, 1),
+    "trading_order_history": ("c-1",),
+    "cancel_order": ("w-1", "o-1"),
+    "change_document_status": ("d-1", b"verified"),
+    "update_document": ("d-1", b"scan"),
+    "upload_document": (b"scan",),
+}
+ALONE: Final[dict[str, Any]] = {
+    "GatewaySession": GatewaySession, "GatewayTransport": GatewayTransport, "run": bulk.run,
+}  # fmt: skip
+METHODS: Final = [  # "send", "wallet.order_history", ...
+    f"{area}.{name}".lstrip(".")
+    for area, kind in {"": GatewaySession, **inspect.get_annotations(GatewaySession)}.items()
+    for name, it in vars(kind).items()
+    if name[0] != "_" and isinstance(it, FunctionType | classmethod)
+]
+NAMES: Final = [*DECLARED, "into", "path", "body", "on_progress", "key", "dead_line", "colour"]
+WRONG: Final = (TypeError, GatewayError)
+
+
+def found(name: str) -> Any:
+    return ALONE.get(name) or attrgetter(name)(session())
+
+
+def mocked(name: str) -> Any:
+    if name in ALONE:
+        return create_autospec(ALONE[name])
+    return attrgetter(name)(create_autospec(GatewaySession, instance=True))
+
+
+async def result_of(called: Callable[..., Any], *given: Any, **named: Any) -> None:
+    """Call it, and wait for what it says of its arguments."""
+    came = called(*given, **named)
+    if isinstance(came, AsyncIterator):
+        async with aclosing(came) as results:  # type: ignore[type-var]
+            _ = [one async for one in results]
+    elif isinstance(came, Awaitable):
+        await came
+    elif isinstance(came, GatewaySession | GatewayTransport):
+        await came.aclose()
+
+
+def valid(name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    named = {"GatewaySession": {"access_token": "t"}}
+    named["from_env"] = {"access_token": "t", "base_url": URL}
+    return VALID.get(name.rpartition(".")[2], ()), named.get(name, {})
+
+
+@pytest.mark.parametrize("name", [*ALONE, *METHODS])
+async def test_a_mock_refuses_what_the_session_refuses(name: str) -> None:
+    given, named = valid(name)
+    mock, known = mocked(name), inspect.signature(found(name)).parameters
+
+    for one in NAMES:
+        more = {one: known[one].default if one in known else 5, **named}
+        if one in known:
+            if inspect.isawaitable(came := mock(*given, **more)):
+                await came
+            await result_of(found(name), *given, **more)
+            continue
+        with pytest.raises(TypeError):
+            mock(*given, **more)
+        with pytest.raises(WRONG, match=rf"argument '{one}'"):
+            await result_of(found(name), *given, **more)
+    for wrong in (given[1:], (*given, *range(9))) if given else (range(9),):
+        with pytest.raises(TypeError):
+            mock(*wrong, **named)
+        with pytest.raises(TypeError):
+            await result_of(found(name), *wrong, **named)
+
+
+@pytest.mark.parametrize("name", [*ALONE, *METHODS])
+async def test_a_default_that_is_shown_counts_as_not_given(name: str) -> None:
+    given, named = valid(name)
+    signature = inspect.signature(found(name))
+    if "transport" in signature.parameters:  # beside which `max_connections` has no effect
+        named["transport"] = httpx.MockTransport(lambda _: httpx.Response(200, json=[]))
+    bound = signature.bind(*given, **named)
+    bound.apply_defaults()
+
+    await result_of(found(name), *bound.args, **bound.kwargs)
+
+
+def test_views_inherit_what_is_shown_as_a_default() -> None:
+    gateway = session(headers={"X-Team": "a"}, deadline=7.0)
+    defaults = {name: one.default for name, one in
+                inspect.signature(gateway.with_options).parameters.items()}  # fmt: skip
+
+    view = gateway.with_options(**defaults)
+
+    assert defaults.keys() == OPTIONS.keys()
+    assert view._caller.options == gateway._caller.options
+
+
+def test_defaults_are_shown_with_their_values() -> None:
+    shown = inspect.signature(GatewaySession).parameters
+
+    assert {name: shown[name].default for name in DECLARED if name != "access_token"} == {
+        name: default for name, (default, _) in DECLARED.items() if name != "access_token"
+    }
+    assert str(shown["max_connections"]) == "max_connections: int = 50"
+    assert str(inspect.signature(session().country_data.list_countries)).startswith(
+        "(*, headers: collections.abc.Mapping[str, str | None] | None = ..., "
+        "deadline: float | None = ...) -> "
+    )
+
+
+def test_a_signature_that_is_made_late_is_like_any_other() -> None:
+    def function(first: int, **settings: Unpack[PerCall]) -> None: ...
+
+    shows_options(function)
+    late: Any = function.__dict__["__signature__"]
+
+    assert not hasattr(late, "other")
+    assert [*late.parameters] == ["first", "headers", "deadline"]
+    assert not hasattr(late, "other")
+    assert late == late.replace() == copy.copy(late) == inspect.signature(function)
+    assert hash(late) == hash(late.replace())
+    assert late.bind(1, deadline=5).arguments == {"first": 1, "deadline": 5}
