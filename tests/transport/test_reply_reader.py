@@ -1,5 +1,8 @@
-"""Replies as httptools and our guards read them, beside h11: what is ambiguous is an error."""
+"""Replies as our reader takes them, beside h11: what is ambiguous is an error."""
 
+import random
+import sys
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -67,6 +70,18 @@ BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
     "chunks": (CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", DONE),
     "a chunk extension": (CHUNKED + b'2;a="b;c"\r\n{}\r\n0\r\n\r\n', DONE),
     "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\nX: 1\r\n\r\n", DONE),
+    "a folded trailer": (CHUNKED + b"2\r\n{}\r\n0\r\n" + FOLD + b"\r\n", DONE),
+    "a trailer without a colon": (CHUNKED + b"2\r\n{}\r\n0\r\nX\r\n\r\n", Seen(200, b"{}")),
+    "a trailer cut": (CHUNKED + b"2\r\n{}\r\n0\r\nX: y\r\n", Seen(200, b"{}")),
+    "a length among trailers": (CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n", DONE),
+    "a blank behind a chunk's size": (CHUNKED + b"2 \r\n{}\r\n0\t\r\n\r\n", DONE),
+    "LF behind a chunk's size": (CHUNKED + b"2\n{}\r\n0\r\n\r\n", Seen(200)),
+    "LF behind a chunk": (CHUNKED + b"2\r\n{}\n0\r\n\r\n", Seen(200, b"{}")),
+    "no size of a chunk": (CHUNKED + b";x\r\n{}\r\n0\r\n\r\n", Seen(200)),
+    "chunked and a tab": (CHUNKED.replace(b"ed", b"ed \t ") + b"2\r\n{}\r\n0\r\n\r\n", DONE),
+    "a tab before chunked": (CHUNKED.replace(b": ", b":\t") + b"2\r\n{}\r\n0\r\n\r\n", DONE),
+    "a length and a tab": (OK + b"Content-Length:\t2 \t\r\n\r\n{}", DONE),
+    "close and a tab": (OK + b"Connection: close\t,\tx\t\r\n" + SIZED, LAST),
     "Chunked": (CHUNKED.replace(b"chunked", b"Chunked") + b"2\r\n{}\r\n0\r\n\r\n", DONE),
     "interim replies": (
         b"HTTP/1.1 100 C\r\nX: y\r\n\r\nHTTP/1.1 103 E\r\nContent-Length: 9\r\n\r\n" + OK + SIZED,
@@ -94,6 +109,7 @@ BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
     ),
     "Connection: close": (OK + b"Connection: x, CLOSE\r\n" + SIZED, LAST),
     "a second reply": (OK + SIZED + OK + SIZED, LAST),
+    "blank lines behind it": (OK + SIZED + b"\r\n", LAST),
     "a byte behind it": (OK + SIZED + b"H", LAST),
     "a reply behind 304": (b"HTTP/1.1 304 -\r\n\r\n" + OK + SIZED, Seen(304, whole=True)),
     "a body cut": (OK + b"Content-Length: 3\r\n\r\n{}", Seen(200, b"{}")),
@@ -105,6 +121,10 @@ BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
     "a head cut": (OK + b"X: y\r\n", LOST),
     "another protocol": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", LOST),
     "101": (b"HTTP/1.1 101 -\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", LOST),
+    "101 with a fold": (b"HTTP/1.1 101 -\r\n" + FOLD + b"\r\n", LOST),
+    "RTSP": (b"RTSP/1.1 200 OK\r\n" + SIZED, LOST),
+    "RTSP that refuses": (b"RTSP/1.0 400 -\r\n" + SIZED, LOST),
+    "ICE": (b"ICE/1.0 200 OK\r\n" + SIZED, LOST),
     "ICY": (b"ICY 200 OK\r\n" + SIZED, LOST),
     "two lengths": (OK + b"Content-Length: 3\r\n" + SIZED, LOST),
     "an empty length": (OK + b"Content-Length:\r\n\r\n{}", LOST),
@@ -146,12 +166,6 @@ DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
         Seen(200, b"{}"),
     ),
     "a chunk of 68 bits": (CHUNKED + b"fffffffffffffffff\r\n{}", Seen(200), Seen(200, b"{}")),
-    "a blank behind a chunk's size": (CHUNKED + b"2 \r\n{}\r\n0\r\n\r\n", Seen(200), DONE),
-    "a length among trailers": (
-        CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n",
-        Seen(200, b"{}"),
-        DONE,
-    ),
     "an encoding among trailers": (
         CHUNKED + b"2\r\n{}\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n",
         DONE,
@@ -170,11 +184,11 @@ DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
     "HTTP/0.9": (b"HTTP/0.9 200 OK\r\n" + SIZED, LOST, LAST),
     "thousands of fields": (OK + b"X: y\r\n" * MOST_FIELDS + SIZED, LOST, DONE),
     # What we read and h11 does not: none of it can be read in two ways.
+    "blanks around an extension": (CHUNKED + b"2 ;\ta =\tb\r\n{}\r\n0\r\n\r\n", DONE, Seen(200)),
     "blank lines before it": (b"\r\n\r\n" + OK + SIZED, DONE, LOST),
     "NUL in the reason": (OK.replace(b"OK", b"O\0K") + SIZED, DONE, LOST),
     # What both read, and only one uses the connection again.
     "HTTP/1.0 that stays": (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n" + SIZED, DONE, LAST),
-    "blank lines behind it": (OK + SIZED + b"\r\n", DONE, LAST),
     "an interim reply that closes": (CLOSING + OK + SIZED, LAST, DONE),
     "two interim replies that close": (CLOSING * 2 + OK + SIZED, LAST, DONE),
     "one that closes before a folded field": (CLOSING + OK + FOLD + SIZED, LAST, DONE),
@@ -190,9 +204,15 @@ REASONS: Final[dict[bytes, str]] = {
     b"220 mail.test ESMTP\r\n": "it sent bytes that are no HTTP",
     OK + b"X: y\r\n" * (MOST_FIELDS + 2) + b"\r\n": "its reply has too many header fields",
     OK + b"X: " + b"x" * LONGEST_HEAD: "its reply has a head or a line without end",
-    OK + b"X\r\n": "its reply is not HTTP/1.1 (Invalid header token)",
+    OK + b"X\r\n\r\n": "its reply is not HTTP/1.1 (Invalid header token)",
     OK + FOLD + b"X\r\n" + SIZED: "its reply is not HTTP/1.1 (Invalid header token)",
-    CHUNKED + b"x\r\n": "its reply is not HTTP/1.1 (Invalid character in chunk size)",
+    CHUNKED + b"x\r\n": "its reply is not HTTP/1.1 (a chunk has no size)",
+    CHUNKED + b"1;" + b"x" * LONGEST_HEAD: "its reply has a head or a line without end",
+    CHUNKED + b"0\r\nX\r\n\r\n": "its reply is not HTTP/1.1 (Invalid header token)",
+    b"\r\n" * LONGEST_HEAD: "its reply has a head or a line without end",
+    b"RTSP/1.1 200 OK\r\n" + SIZED: "it sent bytes that are no HTTP",
+    b"ICE": "it sent bytes that are no HTTP",
+    b"HTTP/1.1 099 -\r\n" + SIZED: "its reply has a status below 100",
     b"HTTP/2.0 200 OK\r\n" + SIZED: "its reply is not HTTP/1.1 (another version)",
     b"HTTP/1.1 101 -\r\n\r\n": "it switched to another protocol (101)",
     OK
@@ -209,7 +229,6 @@ def ours(data: bytes, *cuts: int, cleanly: bool = True) -> Seen:
     again = reader.can_be_reused()
     reader.receive_end(cleanly=cleanly)
     assert reader.is_whole == (reader.failure is None)
-    assert reader._parser is None
     return Seen(reader.status, reader.take(), reader.is_whole, again)
 
 
@@ -301,6 +320,49 @@ def test_a_head_byte_by_byte_takes_no_more_than_its_length(begin: bytes) -> None
     assert reader.failure == "its reply has a head or a line without end"
 
 
+INTERIM: Final[dict[str, tuple[bytes, bytes]]] = {
+    "no length": (b"", b""),
+    "a length": (b"Content-Length: 3\r\n", b"[7,"),
+    "a length and chunks": (
+        b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+        b"3\r\n[7,\r\n",
+    ),
+    "chunks": (b"Transfer-Encoding: chunked\r\n", b"3\r\n[7,\r\n0\r\n\r\n"),
+    "trailers": (
+        b"Transfer-Encoding: chunked\r\n",
+        b"3\r\n[7,\r\n0\r\nContent-Encoding: gzip\r\n\r\n",
+    ),
+}
+"""The framing of an interim reply, and what would be its body."""
+
+
+@pytest.mark.parametrize(("framing", "body"), INTERIM.values(), ids=INTERIM)
+@pytest.mark.parametrize("status", range(100, 200))
+def test_an_interim_reply_ends_at_its_empty_line(status: int, framing: bytes, body: bytes) -> None:
+    """Whatever its fields say (RFC 9112, 6.3): no byte and no field of it is in the final one."""
+    head = b"HTTP/1.1 %d -\r\n%b\r\n" % (status, framing)
+    final = OK + b"Content-Length: 2\r\n\r\n8]"
+    expected = LOST if status == 101 else Seen(200, b"8]", whole=True, again=True)
+    for data, seen in ((head + final, expected), (head + body + final, LOST if body else expected)):
+        # h11 refuses lengths that are no framing, too.
+        assert by_h11(data) == seen
+        assert ours(data) == ours(data, *range(1, len(data))) == seen
+        if status in {100, 104, 199}:
+            for cut in range(1, len(data)):
+                assert ours(data, cut) == seen
+
+
+def test_no_limit_is_set_back_before_the_final_head() -> None:
+    """The body that an interim reply declares is no body, and interim replies have no end."""
+    reader, more = ReplyReader(), b"HTTP/1.1 104 -\r\nContent-Length: 99999999\r\n\r\n"
+    failures = []
+    for _ in range(LONGEST_HEAD // len(more) + 1):
+        reader.receive(more)
+        failures.append(reader.failure)
+    assert failures[-2:] == [None, "its reply has a head or a line without end"]
+    assert reader.take() == b""
+
+
 @pytest.mark.parametrize("cut", range(1, 4))
 def test_the_end_of_a_head_may_be_cut_before_a_large_body(cut: int) -> None:
     """What is behind a head does not count as a part of it."""
@@ -316,12 +378,15 @@ def test_a_reply_to_the_end_needs_a_clean_one() -> None:
 
 
 SAMPLES: Final = [data for data, _ in BOTH.values()] + [data for data, _, _ in DIFFERENT.values()]
-PARTS: Final = st.sampled_from(
-    [data for data in SAMPLES if len(data) < 300]
-    + [OK, SIZED, CHUNKED, b"\r\n", b"\n", b"\r", b"0\r\n\r\n", b"2\r\n{}\r\n", b";x=y", b"\0"]
-    + [b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b" ", b"\t", b"HTTP/1.1 "]
+SHORT: Final = [data for data in SAMPLES if 0 < len(data) < 300]
+PIECES: Final = [
+    *(OK, SIZED, CHUNKED, b"\r\n", b"\n", b"\r", b"0\r\n\r\n", b"2\r\n{}\r\n", b";x=y", b"\0"),
+    *(b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b" ", b"\t", b"HTTP/1.1 "),
+    *(b"Connection: close\r\n", b"HTTP/1.1 104 -\r\n", b",", b":", b";", b"="),
+]
+STREAMS: Final = st.lists(st.sampled_from(SHORT + PIECES) | st.binary(max_size=6), max_size=5).map(
+    b"".join
 )
-STREAMS: Final = st.lists(PARTS | st.binary(max_size=6), max_size=5).map(b"".join)
 
 
 def agree(one: Seen, other: Seen) -> bool:
@@ -331,6 +396,44 @@ def agree(one: Seen, other: Seen) -> bool:
     short = min(len(one.body), len(other.body))
     same = one.status == other.status and one.body[:short] == other.body[:short]
     return same and (one.body == other.body or not (one.whole and other.whole))
+
+
+def mutated(chance: random.Random) -> bytes:
+    """Return one or two samples of replies with a few bytes changed, lost, doubled or put in."""
+    data = b"".join(chance.choices(SHORT, k=chance.choice((1, 1, 1, 2))))
+    for _ in range(chance.randint(1, 3)):
+        start = chance.randint(0, len(data))
+        end = min(len(data), start + chance.choice((0, 0, 1, 2, 8, 40)))
+        new = chance.choice([b"", data[start:end] * 2, chance.choice(PIECES), chance.randbytes(1)])
+        data = data[:start] + new + data[end:]
+    return data
+
+
+def verdict(data: bytes, chance: random.Random) -> str:
+    """Compare what is made of some bytes: by us, however they are cut, and by h11."""
+    one, other = ours(data), by_h11(data)
+    cuts = [chance.randint(0, len(data)) for _ in range(chance.randint(1, 4))]
+    if read_of(ours(data, *cuts)) != read_of(one):
+        return "WRONG: read in another way when it is cut"
+    if not agree(one, other):
+        return "WRONG: read in two ways"
+    if one.whole and other.whole:
+        reuse = {(True, False): ", reused by us", (False, True): ", reused by h11"}
+        return "whole for both" + reuse.get((one.again, other.again), "")
+    return {(True, False): "whole for us", (False, True): "whole for h11"}.get(
+        (one.whole, other.whole), "whole for neither"
+    )
+
+
+def test_mutated_replies_are_read_in_one_way() -> None:
+    """A million by hand: python -m tests.transport.test_reply_reader 1000000."""
+    assert not [name for name in verdicts(3_000) if "WRONG" in name]
+
+
+def verdicts(number: int, seed: int = 11) -> Counter[str]:
+    """Count what is made of so many mutated replies."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    return Counter(verdict(mutated(chance), chance) for _ in range(number))
 
 
 @given(STREAMS, st.data())
@@ -361,3 +464,8 @@ def test_any_bytes_are_a_reply_or_an_error(data: bytes, cut: int) -> None:
     assert noise == LOST
     body = ours(OK + b"Content-Length: %d\r\n\r\n" % len(data) + data, cut)
     assert body == Seen(200, data, whole=True, again=True)
+
+
+if __name__ == "__main__":
+    for found, number in verdicts(int(sys.argv[1])).most_common():
+        sys.stdout.write(f"{number} {found}\n")

@@ -171,7 +171,7 @@ class Route:
         fields = field_lines([(b"Host", authority), *self.credentials])
         connection.write(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (authority, fields))
         reply = ReplyReader()
-        reply.be_lenient()
+        reply.is_lenient = True
         while not reply.status:
             data = await connection.read(None)
             reply.receive(data)
