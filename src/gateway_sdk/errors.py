@@ -59,7 +59,8 @@ _OUTCOME_TEXT = {
 # Names, statuses, times and words of ours: nothing that the gateway wrote, no path and no secret.
 _PICKLED: Final = frozenset((
     "operation", "outcome", "attempts", "repeatability", "no_retry", "token_is_static", "_advice",
-    "status", "retry_after", "reason", "phase", "refused", "extra", "setting", "field", "problem",
+    "hints", "status", "retry_after", "reason", "phase", "refused", "extra", "setting", "field",
+    "problem",
 ))  # fmt: skip
 
 
@@ -81,6 +82,7 @@ class GatewayError(Exception):
             budget, or a long Retry-After; else "".
         token_is_static: Whether the session lacks a usable access token, and can have no other:
             it was given as a text or a `Token`.
+        hints: What helps, in Python and at the command line; empty where the message says all.
     """
 
     operation: str | None = None
@@ -89,6 +91,7 @@ class GatewayError(Exception):
     repeatability: Repeatability | None = None
     no_retry: str = ""
     token_is_static: bool = False
+    hints: tuple[str, str] = ("", "")
     _advice: Advice = Advice.FIX
 
     def of_call(
@@ -121,11 +124,11 @@ class GatewayError(Exception):
 
     @property
     def summary(self) -> str:
-        """The text without the hint that tells where in Python the gateway's reason is."""
+        """The text without hints that help in Python only, as for where the gateway's reason is."""
         return self._text()
 
     def __str__(self) -> str:
-        return self._text()
+        return self._text(f"; {self.hints[0]}" if self.hints[0] else "")
 
     def _text(self, hint: str = "") -> str:
         message = super().__str__() + hint

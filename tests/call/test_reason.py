@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from gateway_sdk import Advice, ConnectionFailedError, GatewayError, Outcome, ReplyLostError
-from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
+from gateway_sdk._call.failure import CLIENT, Reason, reason_of, reason_of_loss
 from gateway_sdk._transport.transmission import Transmission, TunnelError, UnreadableReplyError
 from gateway_sdk._url import host_and_port, port_of
 from tests.support.calls import CALLS
@@ -31,9 +31,7 @@ from tests.support.witness import Witness
 LOCAL: Final = "127.0.0.1"
 BROKEN: Final = "the connection broke off before anything was sent"
 NOT_VALID: Final = "its certificate is not valid: "
-UNTRUSTED: Final = (
-    f"{NOT_VALID}unable to get local issuer certificate; verify= names an authority to trust"
-)
+UNTRUSTED: Final = f"{NOT_VALID}unable to get local issuer certificate"
 
 
 class Authorities:
@@ -74,7 +72,7 @@ def check(error: GatewayError, place: str, text: str, *, transient: bool) -> Non
     assert len(error.attempts) == (3 if transient else 1)
     assert error.reason in error.args[0]
     twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    assert (twin.reason, twin.advice) == (error.reason, error.advice)
+    assert (twin.reason, twin.advice, twin.hints) == (error.reason, error.advice, error.hints)
 
 
 Answer = Sequence[tuple[Any, ...]]
@@ -163,7 +161,7 @@ async def test_the_certificate_of_a_proxy_or_of_a_gateway_behind_one(
 HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
     "plain HTTP": (
         steps(Line.forget, sending(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Line.close),
-        "it is not a TLS server: is https right?",
+        "it is not a TLS server",
         False,
     ),
     "an alert": (
@@ -208,12 +206,10 @@ def refusing_after_the_handshake(context: ssl.SSLContext) -> Script:
 
 
 TLS: Final = ssl.TLSVersion
-OLD: Final = (
-    "it refused the TLS handshake: it may want a client certificate (cert=), or other ciphers"
-)
+OLD: Final = "it refused the TLS handshake: it may want other ciphers, or a client certificate"
 
 
-WANTED: Final = "it wants a client certificate: cert= gives one"
+WANTED: Final = "it wants a client certificate"
 NOT_ACCEPTED: Final = "it did not accept the client certificate"
 
 
@@ -269,7 +265,7 @@ async def test_it_may_say_so_before_the_document_is_there(authorities: Authoriti
 
     assert not transmission.sent
     reason = reason_of(caught.value, httpx.Timeout(5))
-    assert reason == Reason(WANTED, Advice.FIX)
+    assert reason == Reason(WANTED, Advice.FIX, CLIENT)
 
 
 async def test_no_connection_comes_free() -> None:
@@ -346,7 +342,7 @@ def test_what_no_server_here_can_show(error: Exception, text: str, transient: bo
         text = os.strerror(errno.EMFILE)[0].lower() + os.strerror(errno.EMFILE)[1:]
     reason = reason_of(error, PLAIN)
 
-    assert reason == _reason(text, transient=transient)
+    assert reason[:2] == _reason(text, transient=transient)[:2]
 
 
 def _late(reason: str) -> Exception:
@@ -377,7 +373,7 @@ def _late(reason: str) -> Exception:
 )
 def test_why_a_reply_is_lost(error: Exception, text: str, transient: bool) -> None:
     """In words; those of a foreign transport may show what came, and are not shown."""
-    assert reason_of_loss(error, PLAIN) == _reason(text, transient=transient)
+    assert reason_of_loss(error, PLAIN)[:2] == _reason(text, transient=transient)[:2]
 
 
 HTTP_2: Final = b"\0\0\x12\x04\0\0\0\0\0" + bytes(18)

@@ -1,15 +1,17 @@
 """TLS: who is trusted, and a client certificate of one's own."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession
 from tests.support.calls import CALLS
-from tests.support.certificates import PASSWORD, Papers
+from tests.support.certificates import PASSWORD, Authority, Papers
 from tests.support.proxies import Gateway
 from tests.support.raw_server import serving
 from tests.support.secrecy import CANARY, texts_of
@@ -110,12 +112,43 @@ def test_a_context_has_its_own_certificate(papers: Papers) -> None:
         )
 
 
+@pytest.fixture
+def hashed(papers: Papers, tmp_path: Path) -> Path:
+    """Provide a folder with the authority under the name by which OpenSSL looks for it."""
+    command = ["openssl", "x509", "-noout", "-hash", "-in", str(papers.authority.path)]
+    name = subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    folder = tmp_path / "hashed"
+    folder.mkdir()
+    (folder / f"{name}.0").write_bytes(papers.authority.path.read_bytes())
+    return folder
+
+
+@pytest.fixture
+def others(tmp_path: Path) -> Path:
+    """Provide the file of an authority that has signed nothing here."""
+    return Authority(tmp_path, "others").path
+
+
+@pytest.mark.posix  # OpenSSL's program
 @pytest.mark.parametrize("trust_env", [True, False])
+@pytest.mark.parametrize(
+    ("file", "folders"),
+    [("ours", ""), ("", "{hashed}"), ("others", "{hashed}"), ("", "{others}{sep}{hashed}")],
+)
 async def test_the_environment_may_name_the_authorities(
-    monkeypatch: pytest.MonkeyPatch, papers: Papers, trust_env: bool
+    monkeypatch: pytest.MonkeyPatch,
+    papers: Papers,
+    hashed: Path,
+    others: Path,
+    file: str,
+    folders: str,
+    trust_env: bool,
 ) -> None:
-    """SSL_CERT_FILE counts, as everywhere, unless trust_env is off."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))
+    """SSL_CERT_FILE and SSL_CERT_DIR count, both, as everywhere, unless trust_env is off."""
+    files = {"ours": papers.authority.path, "others": others, "": ""}
+    monkeypatch.setenv("SSL_CERT_FILE", str(files[file]))
+    found = folders.format(hashed=hashed, others=others.parent, sep=os.pathsep)
+    monkeypatch.setenv("SSL_CERT_DIR", found)
     gateway = Gateway()
     async with (
         serving(gateway.handle, papers.authority.server("127.0.0.1")) as port,
@@ -130,12 +163,17 @@ async def test_the_environment_may_name_the_authorities(
                 await CALLS["order_history"](session)
 
 
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+@pytest.mark.parametrize("is_there", [True, False])
 async def test_authorities_of_the_environment_that_cannot_be_read(
-    monkeypatch: pytest.MonkeyPatch, papers: Papers
+    monkeypatch: pytest.MonkeyPatch, papers: Papers, name: str, is_there: bool
 ) -> None:
-    """The error names the variables, for there is no argument to look at."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(papers.missing))
+    """The error names the variable; what it names may be missing, or of the wrong kind."""
+    found = papers.authority.path.parent if name == "SSL_CERT_FILE" else papers.authority.path
+    monkeypatch.setenv(name, str(found if is_there else papers.missing))
 
-    with pytest.raises(ConfigurationError, match="SSL_CERT_FILE or SSL_CERT_DIR names no"):
+    with pytest.raises(ConfigurationError, match=f"^{name} names ") as caught:
         async with GatewaySession("https://gateway.test", access_token="t"):
             pass
+
+    assert caught.value.setting == name

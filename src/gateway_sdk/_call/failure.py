@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import Final, NamedTuple, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
 
 import httpx
 
@@ -96,13 +96,34 @@ def _failure_of(error: Exception, request: Request, reply: RawReply | None) -> G
     else:
         reason = reason_of_loss(error, request.timeout)
         failed = kind(f"no reply from {gateway}: {reason.text}")
-    failed.advice = reason.advice
+    failed.advice, failed.hints = reason.advice, reason.hints
+    if (proxy or isinstance(error, httpx.ProxyError)) and reason.hints is not AUTHORITY:
+        failed.hints = PROXY
     return failed
+
+
+Hints: TypeAlias = tuple[str, str]
+"""What to do, in Python and at the command line, with the names that each of them has."""
+
+NONE: Final = "", ""
+AUTHORITY: Final = (
+    "verify= or SSL_CERT_FILE names an authority to trust",
+    "Set SSL_CERT_FILE to a file with the authority that signed it, or SSL_CERT_DIR to a folder.",
+)
+CLIENT: Final = "cert= gives one", "The command line has none: a program can show one."
+HOST: Final = "is base_url right?", "Is the host of GATEWAY_BASE_URL right?"
+SCHEME: Final = "is https right?", "Is https:// of GATEWAY_BASE_URL right?"
+SLOTS: Final = "max_connections= is their number", "Make fewer calls at a time."
+PROXY: Final = (
+    "proxy= or HTTPS_PROXY, HTTP_PROXY, ALL_PROXY names it, and NO_PROXY what goes past it",
+    "Is HTTPS_PROXY, HTTP_PROXY or ALL_PROXY right? NO_PROXY names hosts that need no proxy.",
+)
 
 
 class Reason(NamedTuple):
     text: str  # the reason, as the end of a sentence
     advice: Advice = Advice.REPEAT  # if the cause may disappear; else FIX
+    hints: Hints = NONE
 
 
 _BROKEN: Final = Reason("the connection broke off before anything was sent")
@@ -111,10 +132,11 @@ _UNTRUSTED: Final = frozenset({2, 18, 19, 20, 21})
 """Codes of OpenSSL's X509_verify_cert_error_string: no authority is known that has signed it."""
 
 _CLIENT_CERTIFICATES: Final = (
-    ("CERTIFICATE_REQUIRED", "it wants a client certificate: cert= gives one"),
+    ("CERTIFICATE_REQUIRED", "it wants a client certificate", CLIENT),
     (
         "ALERT_(|BAD_|NO_|UNSUPPORTED_)CERTIFICATE|UNOBTAINABLE|HASH_VALUE|UNKNOWN_CA|ACCESS_DENIED",
         "it did not accept the client certificate",
+        NONE,
     ),
 )
 """By patterns for the names of alerts (RFC 8446, 6; RFC 5246, 7.2), and of OpenSSL's own errors."""
@@ -123,18 +145,21 @@ _HANDSHAKES: Final = (
     *_CLIENT_CERTIFICATES,
     (
         "WRONG_VERSION_NUMBER|HTTP_REQUEST|UNKNOWN_PROTOCOL|RECORD_LAYER_FAILURE",
-        "it is not a TLS server: is https right?",
+        "it is not a TLS server",
+        SCHEME,
     ),
-    ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL", "it speaks other versions of TLS"),
-    ("UNRECOGNIZED_NAME", "it serves no host of this name"),
-    ("NO_APPLICATION_PROTOCOL", "it does not speak HTTP/1.1, perhaps HTTP/2 only"),
+    ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL", "it speaks other versions of TLS", NONE),
+    ("UNRECOGNIZED_NAME", "it serves no host of this name", HOST),
+    ("NO_APPLICATION_PROTOCOL", "it does not speak HTTP/1.1, perhaps HTTP/2 only", NONE),
     (
         "HANDSHAKE_FAILURE|INSUFFICIENT_SECURITY|EXPORT_RESTRICTION",
-        "it refused the TLS handshake: it may want a client certificate (cert=), or other ciphers",
+        "it refused the TLS handshake: it may want other ciphers, or a client certificate",
+        CLIENT,
     ),
     (
         "ILLEGAL_PARAMETER|(MISSING|UNSUPPORTED)_EXTENSION|UNKNOWN_PSK_IDENTITY|ECH_REQUIRED",
         "it refused the TLS handshake: it wants what this TLS does not offer",
+        NONE,
     ),
 )
 """What the same handshake would end with again. Other alerts tell of broken messages, or of faults
@@ -147,7 +172,7 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
     match error:
         case httpx.PoolTimeout():
             text = "while all of max_connections were in use"
-            return Reason(f"timed out{_after(timeout.pool)} {text}")
+            return Reason(f"timed out{_after(timeout.pool)} {text}", hints=SLOTS)
         case httpx.ConnectTimeout():
             return Reason(f"timed out{_after(timeout.connect)} while connecting")
         case TunnelError():  # the message names the proxy before this text
@@ -197,28 +222,28 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason_of_cause(cause: BaseException) -> Reason | None:
-    advice = Advice.REPEAT
+    reason = None
     match cause:
         case ssl.SSLCertVerificationError(verify_code=code, verify_message=problem):
-            hint = "; verify= names an authority to trust" if code in _UNTRUSTED else ""
-            text, advice = f"its certificate is not valid: {problem}{hint}", Advice.FIX
+            hints = AUTHORITY if code in _UNTRUSTED else HOST
+            reason = Reason(f"its certificate is not valid: {problem}", Advice.FIX, hints)
         case ssl.SSLError():
             unknown = Reason(f"the TLS handshake failed: {_name_of(cause)}".removesuffix(": "))
-            return _found(_HANDSHAKES, cause) or unknown
+            reason = _found(_HANDSHAKES, cause) or unknown
         case socket.gaierror(errno=number) if number != socket.EAI_NONAME:
-            text = "the name could not be looked up"
+            reason = Reason("the name could not be looked up")
         case socket.gaierror() | UnicodeError():  # a part of the name is too long
-            text, advice = "the name is not known", Advice.FIX
+            reason = Reason("the name is not known", Advice.FIX, HOST)
         case ConnectionRefusedError():
-            text = "connection refused"
+            reason = Reason("connection refused")
         case ConnectionError():
-            return _BROKEN
+            reason = _BROKEN
         case OSError(errno=int(number)):
             text = os.strerror(number)
-            text = text[:1].lower() + text[1:]
+            reason = Reason(text[:1].lower() + text[1:])
         case _:
-            return None
-    return Reason(text, advice)
+            pass
+    return reason
 
 
 def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
@@ -233,6 +258,9 @@ def _name_of(error: ssl.SSLError) -> str:
     return found[1].upper().replace(" ", "_") if found else ""
 
 
-def _found(table: Iterable[tuple[str, str]], error: ssl.SSLError) -> Reason | None:
-    texts = [text for pattern, text in table if re.search(pattern, _name_of(error))]
-    return Reason(texts[0], Advice.FIX) if texts else None
+def _found(table: Iterable[tuple[str, str, Hints]], error: ssl.SSLError) -> Reason | None:
+    name = _name_of(error)
+    found = (
+        Reason(text, Advice.FIX, it) for pattern, text, it in table if re.search(pattern, name)
+    )
+    return next(found, None)

@@ -1,5 +1,6 @@
 """What users give and get: settings of connections, and the transport that they make."""
 
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -182,18 +183,24 @@ def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
 def _authorities(config: EngineConfig) -> ssl.SSLContext:
     if isinstance(config.verify, ssl.SSLContext):
         return config.verify
+    if config.verify is True:  # OpenSSL documents these; the second may name several folders
+        of_file, of_folder = "SSL_CERT_FILE", "SSL_CERT_DIR"
+        environment: Mapping[str, str] = os.environ if config.trust_env else {}
+        file, folders = environment.get(of_file), environment.get(of_folder)
+        if not (file or folders):
+            return httpx.create_ssl_context(trust_env=False)
+    else:
+        of_file = of_folder = "verify"
+        file, folders = str(config.verify) or os.devnull, None  # Path("") is the working folder
+        if Path(file).is_dir():
+            file, folders = None, file
+    if folders and not all(Path(it).is_dir() for it in folders.split(os.pathsep) if it):
+        raise ConfigurationError("names a folder that does not exist", setting=of_folder)
     try:
-        if config.verify is True:
-            return httpx.create_ssl_context(trust_env=config.trust_env)
-        if not config.verify:  # as of an empty variable: a path of it is the working folder
-            raise ValueError  # noqa: TRY301 - it is told below
-        path = Path(config.verify)
-        if path.is_dir():
-            return ssl.create_default_context(capath=path)
-        return ssl.create_default_context(cafile=path)
+        return ssl.create_default_context(cafile=file or None, capath=folders or None)
     except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
-        what = "SSL_CERT_FILE or SSL_CERT_DIR" if config.verify is True else "verify"
-        raise ConfigurationError(f"{what} names no readable CA file or folder") from error
+        problem = "names no readable CA file"
+        raise ConfigurationError(problem, setting=of_file) from error
 
 
 class GatewayTransport(httpx.AsyncBaseTransport):

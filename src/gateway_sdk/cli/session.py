@@ -38,6 +38,11 @@ STEP_FOR_SETTING: Final = {
     "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
     "GATEWAY_AUTH_URL": "Set it to the address of the login page, or give --auth-url.",
     "GATEWAY_CLIENT_ID": "Set it to the client id of the login, or give --client-id.",
+    "SSL_CERT_FILE": "It names a file of CA certificates in PEM.",
+    "SSL_CERT_DIR": "It names folders of CA certificates in PEM, as `openssl rehash` makes them.",
+    **dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "It is written http://user:password@host:port."
+    ),
     **dict.fromkeys(("redirect_uri", "scope", "timeout"), "--help shows what the command takes."),
 }
 
@@ -195,7 +200,12 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words = f"{source_of(name)} {error.problem}".lstrip()
         status, step = Status.MISUSED, step or STEP_FOR_SETTING.get(name, "")
+    step = step or error.hints[1]
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
+    if GIVEN.get("sandbox") and isinstance(error, errors.NotFoundError):
+        step = "Check the spelling."
+    for name, variable in ENVIRONMENT.items():
+        step = step.replace(variable, source_of(name))
     told = f"{printable(words)}{quote(error, personal=personal)}\n{step}"
     return CommandError(told.rstrip(), status)
 

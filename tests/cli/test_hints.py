@@ -1,0 +1,115 @@
+"""What an error says to do next: in Python and at the command line, with the names of each."""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, NotFoundError
+from gateway_sdk._call import failure
+from gateway_sdk._settings import ENVIRONMENT
+from gateway_sdk.cli import app
+from gateway_sdk.cli.arguments import GIVEN
+from gateway_sdk.cli.session import ADVICE, STEP_FOR_SETTING, explain
+from tests.support.certificates import Authority
+from tests.support.ports import free_port
+from tests.support.raw_server import Server, serving
+
+READ: Final = {
+    *ENVIRONMENT.values(),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+}
+"""The variables that the SDK reads; so does the command line."""
+
+HINTS: Final[dict[str, tuple[str, str]]] = {
+    name: it
+    for name, it in vars(failure).items()
+    if name.isupper() and isinstance(it, tuple) and [*map(type, it)] == [str, str]
+}
+SHELL: Final = [*(it[1] for it in HINTS.values()), *ADVICE.values(), *STEP_FOR_SETTING.values()]
+
+
+def names_in(text: str) -> set[str]:
+    return set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text))
+
+
+def test_each_reason_is_here() -> None:
+    assert {"AUTHORITY", "CLIENT", "HOST", "NONE", "PROXY", "SCHEME", "SLOTS"} == HINTS.keys()
+
+
+@pytest.mark.parametrize("text", [it[0] for it in HINTS.values()])
+def test_a_hint_for_python_names_what_a_session_takes(text: str) -> None:
+    taken = {
+        *inspect.signature(GatewaySession).parameters,
+        *GatewaySession.__init__.__annotations__,
+    }
+    known = taken | {
+        *re.findall(r"^            (\w+): ", str(GatewaySession.__init__.__doc__), re.MULTILINE)
+    }
+
+    assert {*re.findall(r"(\w+)=", text)} <= known
+    assert names_in(text) <= READ
+    assert not re.search(r"`gateway |--\w", text)
+
+
+@pytest.mark.parametrize("text", SHELL)
+def test_a_hint_at_the_command_line_names_what_it_has(text: str) -> None:
+    options = {it for one in app.app.params for it in one.opts}
+    of_commands = {"--redirect-uri", "--timeout", "--help"}
+
+    assert not re.search(r"\w=(?!\w)", text), "an argument of Python"
+    assert names_in(text) <= READ
+    assert {*re.findall(r"--[a-z][a-z-]+", text)} <= options | of_commands
+    assert {*re.findall(r"`gateway (\w+)", text)} <= app.SUMMARIES.keys()
+
+
+async def error_at(url: str, **options: Any) -> GatewayError:
+    given: dict[str, Any] = {"access_token": "t", "retry": None, **options}
+    async with GatewaySession(url, **given) as gateway:
+        with pytest.raises(GatewayError) as caught:
+            await gateway.country_data.list_countries()
+    return caught.value
+
+
+async def test_what_is_not_trusted_has_its_own_hint(tmp_path: Path) -> None:
+    """Not `verify=`, and not a sandbox to start, at the command line."""
+    server = Authority(tmp_path, "unknown").server("127.0.0.1")
+    async with serving(Server().handle, server) as port:
+        error = await error_at(f"https://127.0.0.1:{port}")
+
+    assert str(error).endswith("; verify= or SSL_CERT_FILE names an authority to trust")
+    problem, step = str(explain(error)).splitlines()
+    assert problem.endswith(": unable to get local issuer certificate")
+    assert step.startswith("Set SSL_CERT_FILE to a file")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "socks5"])
+async def test_a_dead_proxy_has_its_own_hint(scheme: str) -> None:
+    place = f"127.0.0.1:{free_port()}"
+    error = await error_at("https://gateway.test", proxy=f"{scheme}://{place}")
+
+    assert isinstance(error, ConnectionFailedError)
+    assert f"no connection to the proxy {place}: connection refused; proxy= or " in str(error)
+    problem, step = str(explain(error)).splitlines()
+    assert problem == f"list_countries: no connection to the proxy {place}: connection refused"
+    assert step.startswith("Is HTTPS_PROXY, HTTP_PROXY or ALL_PROXY right?")
+
+
+@pytest.mark.parametrize(
+    ("given", "step"),
+    [
+        ({}, "Check the spelling, GATEWAY_BASE_URL and GATEWAY_TENANT_ID."),
+        (
+            {"base_url": "https://gateway.test"},
+            "Check the spelling, --base-url and GATEWAY_TENANT_ID.",
+        ),
+        ({"sandbox": True}, "Check the spelling."),
+    ],
+)
+def test_a_hint_names_the_setting_that_is_used(given: dict[str, Any], step: str) -> None:
+    GIVEN.update(given)
+    error = NotFoundError("404", status=404)
+
+    assert str(explain(error)) == f"404\n{step}"
