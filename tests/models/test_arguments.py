@@ -175,7 +175,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: CreateRequest(custmer_type=CANARY),  # type: ignore[call-arg]
         "custmer_type\n  is not a field of CreateRequest: did you mean customer_type?",
     ),
-    (lambda: Name(xyz=CANARY), "xyz\n  is not a field of Name [type"),  # type: ignore[call-arg]
+    (lambda: Name(xyz=CANARY), "xyz\n  is not a field of Name: in Python, gateway.send("),  # type: ignore[call-arg]
     (
         lambda: PersonData.model_validate({"fullName": CANARY, "full_name": CANARY}),
         "full_name\n  is given twice: fullName is the same field",
@@ -186,7 +186,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: CreateRequest.model_validate({1: CANARY}), "1\n  is not a string, as the name"),
     (lambda: CreateRequest.model_validate([CANARY]), "must be CreateRequest or a mapping, not"),
-    (lambda: CreateRequest.model_validate({"\ud800": CANARY}), "is wrong: Input should be"),
+    (lambda: CreateRequest.model_validate({"\ud800": CANARY}), "holds half of a surrogate"),
     (lambda: CreateRequest.model_validate_json("{"), "Invalid JSON"),
     (
         lambda: CreateRequest().model_copy(update={"custmerName": CANARY}),

@@ -6,11 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from gateway_sdk import models
 from gateway_sdk.models._base import Model, RequestModel
-from tests.interface_table import MODELS, REPLIES, REQUESTS, REQUIRED_FIELDS, Field, sample
+from tests.interface_table import (
+    MODELS,
+    REPLIES,
+    REQUESTS,
+    REQUIRED_FIELDS,
+    SECRETS,
+    Field,
+    sample,
+)
+from tests.support.secrecy import CANARY, texts_of
 
 # Values that do not fit a type, by type; none of them may be converted.
 WRONG: dict[str, list[Any]] = {
@@ -102,6 +111,31 @@ def test_wrong_types_are_refused_and_never_converted(name: str, field: Field) ->
     for wrong in [value for value in _wrong_values(field.type) if value not in taken]:
         with pytest.raises(ValidationError, match=field.wire_name):
             _model(name).model_validate(sample(name) | {field.wire_name: wrong})
+
+
+HALF = "\udce9" + CANARY
+"""As `errors="surrogateescape"` reads a file in Latin-1."""
+HALVES: dict[str, list[Any]] = {
+    "string": [HALF, SecretStr(HALF)],
+    "[string]": [["text", HALF]],
+    "any": [HALF, [HALF], {"a": {"b": HALF}}, {HALF: 1}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), _fields(*REQUESTS, where=lambda field: field.type in HALVES)
+)
+def test_half_of_a_surrogate_pair_is_refused_where_it_stands(name: str, field: Field) -> None:
+    """It could not be encoded when it is sent, and nobody would know which field it is."""
+    secret = (name, field.wire_name) in SECRETS
+    for half in HALVES[field.type][: None if secret or field.type != "string" else 1]:
+        with pytest.raises(ValidationError) as caught:
+            _model(name).model_validate(sample(name) | {field.wire_name: half})
+
+        (problem,) = caught.value.errors()
+        assert problem["loc"][0] == field.wire_name
+        assert problem["msg"] == "holds half of a surrogate pair, which is no character"
+        assert CANARY not in texts_of(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -106,10 +106,17 @@ def _send(operation: Any, **given: Any) -> Call:
     return lambda gateway: gateway.send(operation, **given)
 
 
+def _headers(headers: Any) -> Call:
+    return lambda gateway: gateway.country_data.list_countries(headers=headers)
+
+
 CHANGED: Any = DocumentsItem(verification_response={CANARY: 1})
 CHANGED.verification_response[CANARY] = float("nan")
 MASKED: Any = DocumentsItem(verification_response={"by": CANARY})
 MASKED.verification_response["by"] = SecretStr(CANARY)
+HALF = "\udce9" + CANARY
+HALVED: Any = DocumentsItem(verification_response={"by": CANARY})
+HALVED.verification_response["by"] = HALF
 ARGUMENTS: list[tuple[str, Call, str]] = [
     # models; tests/models/test_arguments.py has all that is wrong with one
     ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
@@ -127,7 +134,9 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("create: open and endless", _endless(_document), "verificationResponse"),
     ("create: open and huge", _document(10**5000), "body"),
     ("create: many", _create(notifications=[{"isEnabled": "yes"}] * 5000), r"notifications\.0\.is"),
-    ("create: lone surrogate", _create(customerType="\ud800" + CANARY), "body"),
+    ("create: half of a pair", _create(person={"email": HALF}), r"person\.email holds half of"),
+    ("create: half, in a key", _document({HALF: 1}), "verificationResponse holds half of"),
+    ("create: half, after a check", _create(person={"documents": [HALVED]}), "body holds half of"),
     ("revise: one entry", _revise({"key": "a", "value": "b"}), "revisions is one entry"),
     ("revise: nothing", _revise({}), "revisions is empty"),
     ("revise: None", _revise(None), "revisions must be"),
@@ -136,10 +145,14 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("revise: pairs", _revise([("a", CANARY)]), "Revision"),
     ("revise: one entry", _revise(Revision(key="a", value=CANARY)), "Revision"),
     ("revise: number value", _revise({"a": 4711}), "value"),
+    ("revise: half in a value", _revise({"a": HALF}), "value holds half of a surrogate pair"),
+    ("revise: half in a key", _revise({HALF: "a"}), "key holds half of a surrogate pair"),
     # plain arguments
     ("take: text", lambda gateway: gateway.wallet.order_history(1, "x"), "take"),  # type: ignore[call-overload]
     ("page: endless", lambda gateway: gateway.wallet.order_history(10**5000, 1), "body"),
     ("start: number", _series("EUR", "USD", 20260101, "b"), "start_date"),
+    ("start: half of a pair", _series("EUR", "USD", HALF, "b"), "start_date holds half of"),
+    ("symbols: half of a pair", _series("EUR", ["USD", HALF], "a", "b"), "symbols holds half of"),
     # content
     ("content: None to 8", lambda g: g.aml.change_document_status("d", None), "content is missing"),  # type: ignore[call-overload]
     ("content: None to 9", lambda g: g.aml.update_document("d", None), "content is missing"),  # type: ignore[call-overload]
@@ -147,6 +160,8 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("content: number", _upload(5), "content must be .* not int"),
     ("content: set", _upload({1}), "content must be .* not set"),
     ("content: lone surrogate", _upload("\ud800" + CANARY), "half of a surrogate pair"),
+    ("content: half in JSON", _upload({"a": HALF}), "the body holds half of a surrogate pair"),
+    ("content: half in a key", _upload({HALF: 1}), "the body holds half of a surrogate pair"),
     ("content: set in JSON", _upload([{CANARY}]), "the body is no JSON value"),
     ("content: NaN in JSON", _upload({CANARY: float("nan")}), "the body is no JSON value"),
     ("content: endless JSON", _endless(_upload), "the body is no JSON value"),
@@ -176,6 +191,19 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("send: body for a GET", _send(operations.SPOT_TRADING_AVAILABLE_BALANCE, body={}), "no body"),
     ("send: body missing", _send(operations.ORDER_HISTORY), "the body is missing"),
     ("send: body of a set", _send(operations.ORDER_HISTORY, body={CANARY}), "no JSON value"),
+    (
+        "send: half of a pair",
+        _send(operations.ORDER_HISTORY, body={"page": 1, "filter": [HALF]}),
+        r"body\['filter'\] holds half of a surrogate pair, which is no character",
+    ),
+    ("send: half in a key", _send(operations.ORDER_HISTORY, body={HALF: 1}), "the body holds half"),
+    ("send: number key", _send(operations.ORDER_HISTORY, body={5: {5}}), "the body is no JSON"),
+    (
+        "send: a set in a field",
+        _send(operations.ORDER_HISTORY, body={"page": {CANARY}}),
+        r"body\['page'\] is no JSON value \(TypeError\)",
+    ),
+    ("headers: half of a pair", _headers({"X-A": HALF}), r"headers\['X-A'\] has white space"),
     ("send: type", _send(operations.ORDER_HISTORY, body={}, content_type="a/b"), "content_type"),
     ("send: progress", _send(operations.ORDER_HISTORY, body={}, on_progress=print), "on_progress"),
     ("send: into 5", _send(operations.LIST_COUNTRIES, into=5), "into must be a type"),

@@ -212,12 +212,18 @@ def prepare(
         return PreparedRequest(template, target, b"", 0, framing(operation.method, None, None))
     if operation.content is Content.NONE:
         raise InvalidArgumentError("the operation takes no body")
-    data = encode_json(content)
+    try:
+        data = encode_json(content)
+    except InvalidArgumentError:
+        if isinstance(content, Mapping):  # one of its fields is wrong, or a name of one
+            for name, value in content.items():
+                encode_json(value, f"body[{name!r:.100}]" if isinstance(name, str) else "the body")
+        raise
     fields = [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
     return PreparedRequest(template, target, data, len(data), fields)
 
 
-def encode_json(value: object) -> bytes:
+def encode_json(value: object, name: str = "the body") -> bytes:
     try:
         # Only the SDK's models have it: their module is loaded late, and not for this question.
         write = getattr(type(value), "_wire_json", None)
@@ -225,8 +231,11 @@ def encode_json(value: object) -> bytes:
     except InvalidArgumentError:
         raise
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
+        what = f"is no JSON value ({type(error).__name__})"
+        if isinstance(error, UnicodeEncodeError):
+            what = "holds half of a surrogate pair, which is no character"
         # Without the cause, whose text may show the value.
-        raise InvalidArgumentError(f"the body is no JSON value ({type(error).__name__})") from None
+        raise InvalidArgumentError(f"{name} {what}") from None
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -9,18 +9,23 @@ from pydantic import (
     AliasGenerator,
     BaseModel,
     ConfigDict,
+    GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
+    PlainSerializer,
     SecretStr,
     ValidationError,
+    WrapSerializer,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import (
+    CoreSchema,
     ErrorDetails,
     InitErrorDetails,
     PydanticCustomError,
     PydanticSerializationError,
 )
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from gateway_sdk._python import safe_repr
 
@@ -32,6 +37,8 @@ IN_CLEAR: Final = object()  # a context that only the JSON to send is written wi
 PROBLEM: Final = "wrong_argument"
 """The type of the errors with words of ours, which differs from pydantic's own types."""
 _SHOWN_PROBLEMS: Final = 10
+HALF_OF_A_PAIR: Final = "holds half of a surrogate pair, which is no character"
+_WAY_OUT: Final = "gateway.send(operation, body={...}) can send it"
 
 # By type of pydantic's errors. A field with other needs has its own validator.
 _WANTED: Final = {
@@ -52,6 +59,7 @@ _WRONG: Final = {
     "less_than_equal": "must fit into 64 bits",
     "frozen_instance": "cannot be changed: models are frozen, so make a new one",
     "finite_number": "holds NaN or Infinity, which are not JSON",
+    "string_unicode": HALF_OF_A_PAIR,
     "recursion_depth_exceeded": "is nested too deeply",
     "recursion_loop": "is nested too deeply, or holds itself",
 }
@@ -119,16 +127,59 @@ class Model(BaseModel):
         return None if may_be_odd or len(data) > _MOST_DIGITS else data
 
 
+def _foreign_fields(model: type[BaseModel]) -> list[str]:
+    """Name what a subclass adds to a request of the interface, or writes in another way."""
+    # The first of them is the interface's: its parents have no fields.
+    requests = [one for one in model.__mro__ if issubclass(one, Model) and one.model_fields]
+    decorators = model.__pydantic_decorators__
+    foreign = {*decorators.computed_fields, *decorators.model_serializers}
+    for serializer in decorators.field_serializers.values():
+        foreign.update(serializer.info.fields)
+    if requests:
+        foreign.update(name for name, *_ in _written(model) ^ _written(requests[-1]))
+    return sorted(foreign)
+
+
+def _written(model: type[BaseModel]) -> set[tuple[Any, ...]]:
+    """Return how each field is written; inside another request pydantic knows the base's alone."""
+    return {
+        (name, field.serialization_alias, *filter(_is_serializer, field.metadata))
+        for name, field in model.model_fields.items()
+        if not field.exclude
+    }
+
+
+def _is_serializer(annotation: object) -> bool:
+    return isinstance(annotation, PlainSerializer | WrapSerializer)
+
+
 class RequestModel(Model):
     """A request: a field that the interface does not know is refused.
 
     Every request is validated, also by `model_construct` and `model_copy`. A value that does not
     fit raises a `ValidationError`, which names the field, what it must be and the type of what was
-    given, in the same words as the errors of the methods. Do not subclass a request: inside
-    another one, the fields that a subclass adds are not sent.
+    given, in the same words as the errors of the methods. A subclass may have methods and
+    validators; one that has more fields, or writes a field in another way, is refused.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    # A length makes pydantic look at the characters of a text, which may be half of a pair.
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", str_min_length=0)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        foreign = _foreign_fields(cls)
+        if not foreign and cls.model_config.get("extra") != "allow":
+            return schema
+
+        def refuse(made: Self) -> Self:
+            message = f"is not in the interface as {cls.__name__} has it: {_WAY_OUT}"
+            lines = [(problem(message), (name,)) for name in foreign or made.model_extra or ()]
+            if lines:
+                raise _error(cls, lines)
+            return made
+
+        return no_info_after_validator_function(refuse, schema)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -176,16 +227,25 @@ def type_of(value: object) -> str:
 
 def _in_plain_words(error: ValidationError, model: type[BaseModel]) -> ValidationError:
     """Return an error of pydantic's in words for the users of a model, without values."""
-    lines: list[InitErrorDetails] = []
+    lines: list[tuple[PydanticCustomError, tuple[int | str, ...]]] = []
     for detail in error.errors(include_url=False):
         is_converted = detail["type"] == PROBLEM  # that of an inner model, or of a validator
         # After the name of a field come the keys of a free JSON value, which are data.
         inner = takewhile(lambda part: isinstance(part, int), detail["loc"][1:])
         location = detail["loc"] if is_converted else (*detail["loc"][:1], *inner)
         message = detail["msg"] if is_converted else _message(detail, model)
-        # The input would be in errors() and in pickles.
-        lines.append({"type": problem(message), "loc": location, "input": None})
-    return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)
+        lines.append((problem(message), location))
+    return _error(model, lines)
+
+
+def _error(
+    model: type[BaseModel], lines: Iterable[tuple[PydanticCustomError, tuple[int | str, ...]]]
+) -> ValidationError:
+    # The input would be in errors() and in pickles.
+    details: list[InitErrorDetails] = [
+        {"type": message, "loc": location, "input": None} for message, location in lines
+    ]
+    return ValidationError.from_exception_data(model.__name__, details, hide_input=True)
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
@@ -206,7 +266,8 @@ def _unknown(name: str, model: type[BaseModel]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - after a mistake only
 
     close = get_close_matches(name, [*wire_names, *wire_names.values()], n=1)
-    return f"is not a field of {model.__name__}" + "".join(f": did you mean {it}?" for it in close)
+    hint = f"did you mean {close[0]}?" if close else f"in Python, {_WAY_OUT}"
+    return f"is not a field of {model.__name__}: {hint}"
 
 
 def describe(error: ValidationError) -> str:

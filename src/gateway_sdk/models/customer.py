@@ -1,7 +1,8 @@
 """The models of the customer area: a person with addresses, telephone numbers and documents."""
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -13,9 +14,11 @@ from pydantic import (
     SerializationInfo,
 )
 
-from gateway_sdk.models._base import IN_CLEAR, MASK, RequestModel, problem
+from gateway_sdk.models._base import HALF_OF_A_PAIR, IN_CLEAR, MASK, RequestModel, problem
 
 _T = TypeVar("_T")
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def _refuse_null(value: _T | None) -> _T:
@@ -25,10 +28,14 @@ def _refuse_null(value: _T | None) -> _T:
     return value
 
 
-def _refuse_mask(secret: SecretStr) -> SecretStr:
+def _check_secret(secret: Any) -> Any:
     """Refuse the mask: from a dumped model it would become the password of every customer."""
-    if secret.get_secret_value() == MASK:
-        raise problem("is the mask of a secret, not a secret")
+    text = secret.get_secret_value() if isinstance(secret, SecretStr) else secret
+    if isinstance(text, str):
+        if text == MASK:
+            raise problem("is the mask of a secret, not a secret")
+        if not text.isascii() and _HALF.search(text):
+            raise problem(HALF_OF_A_PAIR)
     return secret
 
 
@@ -45,7 +52,7 @@ _NotNull = Annotated[_T | None, BeforeValidator(_refuse_null)]
 _Items = Annotated[Sequence[_T] | None, BeforeValidator(_refuse_null), AfterValidator(tuple)]
 """A list or tuple, kept as a tuple. Optional: None if not given; an explicit None is refused."""
 _Secret = Annotated[
-    Annotated[SecretStr, AfterValidator(_refuse_mask)] | None, PlainSerializer(_dump_secret)
+    Annotated[SecretStr, BeforeValidator(_check_secret)] | None, PlainSerializer(_dump_secret)
 ]
 """Masked in repr, dumps and logs; clear text only in `to_wire()`. May be null."""
 
