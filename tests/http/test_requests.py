@@ -299,13 +299,14 @@ async def test_bodies_of_any_type(
         "send_webhook": gateway.kyc.send_webhook,
     }
 
-    await calls[name](content)
-    await calls[name](content, "application/x-own; v=1")
+    types = [content_type, "application/x-own; v=1"]
+    if isinstance(content, str) and name in ("update_document", "upload_document"):
+        types = types[1:]  # tests/http/uploads/test_paths_as_text.py
+    else:
+        await calls[name](content)
+    await calls[name](content, types[-1])
 
-    assert [request.headers["content-type"] for request in recorder.sent] == [
-        content_type,
-        "application/x-own; v=1",
-    ]
+    assert [request.headers["content-type"] for request in recorder.sent] == types
     for request in recorder.sent:
         assert request.content == body
         assert request.headers["content-length"] == str(len(body))

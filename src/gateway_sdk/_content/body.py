@@ -1,7 +1,6 @@
 """The body of a request: made of the user's content, sent in chunks, and again where possible."""
 
 import asyncio
-import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -51,11 +50,10 @@ BodyContent: TypeAlias = (
     | BaseModel
 )
 """The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
-is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused as a
-document."""
+is a file, a mapping, list or model is JSON. As a document, a `str` is refused without a content
+type, because most are meant as paths."""
 
 TEXT: Final = "text/plain; charset=utf-8"
-_LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
 
 _TURN: Final = 2**20
 """Bytes after which the event loop gets a turn, which costs about 30 µs: content that never waits,
@@ -138,12 +136,6 @@ class Body(httpx.AsyncByteStream):
             tell(self.on_progress, sent, self.length, name="on_progress")
 
 
-def _names_file(text: str) -> bool:
-    # Only "~/": "~name" asks the user database for it, which may be on another machine.
-    path = os.path.expanduser(text) if text.startswith("~/") else text  # noqa: PTH111 - any text
-    return os.path.exists(path) and not os.path.isdir(path)  # noqa: PTH110, PTH112 - also a pipe
-
-
 async def prepare_document(
     template: RequestTemplate,
     target: bytes,
@@ -152,14 +144,11 @@ async def prepare_document(
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
-    # The gateway would store the path as the document. A status may have the name of a file.
-    # Texts that can be no path, which are most, need no thread, which may not be free.
     is_document = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
-    is_text = is_document and isinstance(content, str) and "\n" not in content
-    if is_text and len(content) <= _LONGEST_PATH and await files.in_thread(_names_file, content):
+    if is_document and isinstance(content, str) and content_type is None:
         raise InvalidArgumentError(
-            "content is a str that names an existing file: give pathlib.Path(...) to send the "
-            "file, or bytes, as from .encode(), to send the text itself"
+            "content is a str, which would be stored as the document: give pathlib.Path(...) to "
+            "send a file, or content_type='text/plain; charset=utf-8' with it to send the text"
         )
     body = await _body_of(content)
     if content_type is not None:

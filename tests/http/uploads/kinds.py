@@ -130,7 +130,6 @@ class Kind:
 KINDS: Final[dict[str, Kind]] = {
     "bytes": Kind(lambda _: CONTENT),
     "empty bytes": Kind(lambda _: b"", b""),
-    "text": Kind(lambda _: "Zürich", "Zürich".encode()),
     "mapping": Kind(lambda _: {"status": "ok"}, JSON),
     "list": Kind(lambda _: [{"status": "ok"}], b"[" + JSON + b"]"),
     "model": Kind(lambda _: Status(status="ok"), JSON),
