@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._content import files
-from gateway_sdk._content.files import BINARY, CHUNK, Multipart, OpenFile, Source
+from gateway_sdk._content.files import BINARY, CHUNK, Multipart, OpenFile, ReceivedFile, Source
 from gateway_sdk._http.request import (
     JSON,
     OnProgress,
@@ -43,15 +43,16 @@ BodyContent: TypeAlias = (
     | str
     | Path
     | OpenFile
+    | ReceivedFile
     | Multipart
     | AsyncIterable[bytes]
     | Mapping[str, Any]
     | list[Any]
     | BaseModel
 )
-"""The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
-is a file, a mapping, list or model is JSON. As a document, a `str` is refused without a content
-type, because most are meant as paths."""
+"""The content of operations with any type of entity body: a `str` is text, a `Path`, an open or a
+received file is a file, a mapping, list or model is JSON. As a document, a `str` is refused without
+a content type, because most are meant as paths."""
 
 TEXT: Final = "text/plain; charset=utf-8"
 
@@ -151,10 +152,11 @@ async def prepare_document(
             "send a file, or content_type='text/plain; charset=utf-8' with it to send the text"
         )
     body = await _body_of(content)
-    if content_type is not None:
-        if isinstance(content, Multipart):
-            raise InvalidArgumentError("content_type follows from Multipart: leave it out")
-        body.content_type = check_argument("content_type", content_type)
+    if content_type is None:
+        content_type = body.content_type  # of a file that a web framework received, its client's
+    elif isinstance(content, Multipart):
+        raise InvalidArgumentError("content_type follows from Multipart: leave it out")
+    body.content_type = check_argument("content_type", content_type)
     if on_progress is not None and (not callable(on_progress) or is_async(on_progress)):
         raise InvalidArgumentError("on_progress must be a plain function of (sent, total)")
     body.on_progress = on_progress
@@ -183,7 +185,8 @@ async def _body_of(content: Any) -> Body:
             return _of_stream(content)
         case _ if isinstance(content, Path) or callable(getattr(content, "read", None)):
             source = await files.in_thread(files.source_of, content)
-            return _of_source(source, files.media_type_of(getattr(content, "name", None)))
+            name, media_type = files.name_and_type_of(content)
+            return _of_source(source, media_type or files.media_type_of(name))
         case _:
             raise InvalidArgumentError(
                 "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "

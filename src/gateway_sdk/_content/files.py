@@ -17,16 +17,30 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, TypeAlias, TypeVar
+from typing import IO, Any, Final, Protocol, TypeAlias, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
+from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import check_argument
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
 """`io.BufferedIOBase` is the type of files that decompress, such as `gzip.GzipFile`."""
 
-File: TypeAlias = Path | bytes | OpenFile
+
+class ReceivedFile(Protocol):
+    """What a web framework received: the `UploadFile` of FastAPI, Starlette and Litestar."""
+
+    async def read(self, size: int = -1, /) -> bytes: ...
+    @property
+    def file(self) -> OpenFile: ...
+    @property
+    def filename(self) -> str | None: ...
+    @property
+    def content_type(self) -> str | None: ...
+
+
+File: TypeAlias = Path | bytes | OpenFile | ReceivedFile
 
 BINARY: Final = "application/octet-stream"
 
@@ -65,6 +79,18 @@ def media_type_of(name: object) -> str:
     return guessed if guessed and not compression else BINARY
 
 
+def is_received(file: object) -> TypeGuard[ReceivedFile]:
+    has_all = all(hasattr(file, name) for name in ("file", "filename", "content_type"))
+    return has_all and is_async(getattr(file, "read", None))
+
+
+def name_and_type_of(file: object) -> tuple[object, str | None]:
+    """Return the name of a file, and the media type that came with it."""
+    if is_received(file):
+        return file.filename, file.content_type
+    return getattr(file, "name", None), None
+
+
 def cut(content: bytes) -> Generator[bytes, None, None]:
     for start in range(0, len(content), CHUNK):
         yield content[start : start + CHUNK]  # a short one is not copied
@@ -73,8 +99,10 @@ def cut(content: bytes) -> Generator[bytes, None, None]:
 # All functions down to `from_thread` block, so they run in a thread.
 
 
-def source_of(file: File, start: int | None = None) -> Source:
+def source_of(given: Any, start: int | None = None) -> Source:
     """Check a file; an open one is read from *start*, or else from its position."""
+    # The coroutines of a received file would read the same one, in another thread.
+    file: Path | bytes | OpenFile = given.file if is_received(given) else given
     if isinstance(file, bytes):
         return Source(len(file), partial(cut, file), ahead=True, in_memory=True)
     try:
@@ -360,9 +388,10 @@ def _file_of(name: str, part: Any) -> tuple[str, Source]:
         case tuple((label, file, *media_type)) if len(media_type) <= 1:
             pass
         case _:
-            own_name = getattr(part, "name", None)  # None, or a number, of a temporary file
+            own_name, own_type = name_and_type_of(part)
+            # Of a temporary file it is None or a number.
             label = Path(own_name).name if isinstance(own_name, str) else "upload"
-            file, media_type = part, []
+            file, media_type = part, [own_type] if own_type else []
     is_file = isinstance(file, Path | bytes) or hasattr(file, "read")
     if not is_file or not all(isinstance(text, str) for text in (label, *media_type)):
         raise InvalidArgumentError(_FILES)

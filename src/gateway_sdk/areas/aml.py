@@ -17,9 +17,9 @@ class AmlArea(Area):
     """Uploads documents, updates them and changes their status.
 
     The type of the content decides what is sent: bytes as they are, a `str` as text (as a document
-    only with a `content_type`), a `pathlib.Path` or an open binary file as that file, a `Multipart`
-    as a form, a dictionary or list as JSON, an async iterable of bytes as a stream, which is never
-    sent a second time.
+    only with a `content_type`), a `pathlib.Path`, an open binary file or a web framework's
+    `UploadFile` as that file, a `Multipart` as a form, a dictionary or list as JSON, an async
+    iterable of bytes as a stream, which is never sent a second time.
     `content_type` replaces the media type that follows from the content. `on_progress` is called
     in the event loop with the bytes sent so far and the total (None if unknown); what it raises is
     logged.

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
+from starlette.datastructures import UploadFile
 
 from gateway_sdk import Multipart
-from gateway_sdk._content.files import CHUNK
+from gateway_sdk._content.files import CHUNK, is_received
 from tests.http.uploads.servers import Unseekable, written
 
 CONTENT: Final = random.Random(1).randbytes(5 * CHUNK + 3)  # noqa: S311 - the same each time
@@ -151,6 +152,11 @@ KINDS: Final[dict[str, Kind]] = {
     "compressed file": Kind(_compressed, LARGE),
     "form with one": Kind(lambda at: Multipart({}, {"front": _compressed(at)}), None),
     "form": Kind(lambda folder: Multipart({"kind": "scan"}, {"front": _path(folder)}), None),
+    "received": Kind(lambda _: UploadFile(_spooled(0), filename="scan.pdf")),
+    "received on disk": Kind(lambda _: UploadFile(_spooled(1))),
+    "form with what was received": Kind(
+        lambda _: Multipart({}, {"front": UploadFile(_spooled(1))}), None
+    ),
     "pipe": Kind(lambda _: _pipe(), PIPED, replayable=False),
     "unbuffered pipe": Kind(lambda _: _pipe(0), PIPED, replayable=False),
     "unseekable": Kind(lambda _: Unseekable(CONTENT), replayable=False),
@@ -172,4 +178,4 @@ def given(name: str, folder: Path) -> Iterator[Any]:
         yield content
     finally:
         for file in [content, *getattr(content, "files", {}).values()]:
-            getattr(file, "close", int)()
+            getattr(file.file if is_received(file) else file, "close", int)()

@@ -17,7 +17,7 @@ from tests.support.secrecy import CANARY, texts_of
 
 
 class UploadFile:
-    """What web frameworks hand over: it has a file inside, and is none."""
+    """It has a file inside, and is none; without a media type it is no framework's that we know."""
 
     def __init__(self) -> None:
         self.filename = CANARY
