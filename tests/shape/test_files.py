@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import gateway_sdk
-from gateway_sdk import auth, bulk, models, otel, sandbox
+from gateway_sdk import auth, bulk, cluster, models, otel, sandbox
 
 ROOT: Final = Path(gateway_sdk.__file__).parent
 FILES: Final = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
@@ -15,7 +15,7 @@ SHORT_ALL_THE_SAME: Final = {
     "_pyinstaller/hook-gateway_sdk.py",  # its name is PyInstaller's
     "_version.py",
 }
-FACES: Final = (gateway_sdk, auth, bulk, models, otel, sandbox)
+FACES: Final = (gateway_sdk, auth, bulk, cluster, models, otel, sandbox)
 # Public too: the bases of the models, whose methods users call, and the text of `gateway --help`.
 PUBLIC: Final = {"Model", "RequestModel", "gateway"}.union(
     *(vars(face)["__all__"] for face in FACES)

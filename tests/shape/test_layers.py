@@ -21,6 +21,7 @@ LAYERS = (
     ("_settings", "bulk"),
     ("areas",),
     ("session",),
+    ("cluster",),
 )
 # Two kinds stand outside. The tools import nothing of ours, and any module may import them. The
 # faces, which are the names of the package and the command line, show what there is: they may
@@ -33,6 +34,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "stores", "token"},
     "bulk": {"results", "run"},
+    "cluster": {"run"},
     "otel": set(),
     "sandbox": set(),
 }
@@ -132,6 +134,7 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # other programs, keeps the port of a login, and shows the sandbox's data.
 NOT_PUBLIC = {
     "cli": {"_settings", "_url", "auth._receiver", "sandbox._reference_data"},
+    "cluster": set(),
     "otel": set(),
     "sandbox": set(),
     "sentry": set(),

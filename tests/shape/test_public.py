@@ -20,8 +20,9 @@ from gateway_sdk import errors
 
 WRITTEN = Path(__file__).with_name("public.txt")
 MODULES = (
-    "gateway_sdk", "gateway_sdk.auth", "gateway_sdk.bulk", "gateway_sdk.models",
-    "gateway_sdk.operations", "gateway_sdk.otel", "gateway_sdk.sandbox", "gateway_sdk.sentry",
+    "gateway_sdk", "gateway_sdk.auth", "gateway_sdk.bulk", "gateway_sdk.cluster",
+    "gateway_sdk.models", "gateway_sdk.operations", "gateway_sdk.otel",
+    "gateway_sdk.sandbox", "gateway_sdk.sentry",
     *(f"gateway_sdk.areas.{area}" for area in
       ("aml", "country_data", "currency", "customer", "kyc", "wallet")),
 )  # fmt: skip

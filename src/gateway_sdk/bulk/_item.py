@@ -14,8 +14,22 @@ from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._source import item_text, value_text
-from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, State, StoredValue
-from gateway_sdk.errors import GatewayError, JournalError, SessionStateError, StatusError
+from gateway_sdk.bulk.results import (
+    BulkResult,
+    Entry,
+    Failure,
+    Ledger,
+    State,
+    StoredValue,
+    value_of,
+)
+from gateway_sdk.errors import (
+    GatewayError,
+    InvalidArgumentError,
+    JournalError,
+    SessionStateError,
+    StatusError,
+)
 from gateway_sdk.observer import CallInfo
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
@@ -117,6 +131,7 @@ class ItemRun(RunItem):
     _sends_once = False  # whether a request is sent that must not be sent twice
     _intent: asyncio.Future[None] | None = None  # done when this is on the disk
     _intended = 0  # calls whose request is sent, or was, and was not refused
+    _has_adopted = False  # whether the result of its call is that of another run
     _was_reported = False  # whether the limit has learned from an attempt of its call
 
     def __init__(self, run: OfRun, item: Any, digest: bytes | None) -> None:
@@ -135,7 +150,7 @@ class ItemRun(RunItem):
         self.is_open, self.error = False, error
         if self.began is not None:
             self.elapsed += time.monotonic() - self.began
-        if not self._calls and isinstance(error, GatewayError):
+        if not (self._calls or self._has_adopted) and isinstance(error, GatewayError):
             self.attempts += len(error.attempts)
         if not self._was_reported:
             self._report(error)
@@ -153,6 +168,15 @@ class ItemRun(RunItem):
 
     def _learn(self, status: int | None, error: str | None) -> None:
         self._run.limit.attempt_ended(self._slot, self._run.loop.time(), status, error)
+
+    def adopt(self, result: BulkResult[Any, Any]) -> Any:
+        """Return the value that the item has in another run, or raise its error."""
+        self._has_adopted = True
+        self.attempts += result.attempts
+        self.began = time.monotonic() - result.elapsed
+        if result.error is not None:
+            raise result.error
+        return value_of(result)
 
     def take_retry(self) -> bool:
         return self._run.budget.take()
@@ -177,6 +201,8 @@ class ItemRun(RunItem):
             # Other calls of the item may wait for it too: whoever is cancelled leaves it alone.
             await asyncio.wait([intent := self._intent])
             intent.result()
+        except InvalidArgumentError:  # it refuses this item alone
+            raise
         except Exception as error:
             self._run.fail(error)
             raise
@@ -260,11 +286,10 @@ class ItemRun(RunItem):
         """Whether the item may be repeated after this error, and may succeed then."""
         # An error of a call that was not observed here proves nothing. A session that is closed
         # stays closed.
-        observed = error.operation is None or error.operation in {
-            call.operation.name for call in self._calls
-        }
+        observed = {None, *(call.operation.name for call in self._calls)}
         may_pass = self._advice(error.advice) in _MAY_PASS
-        return observed and may_pass and not isinstance(error, SessionStateError)
+        is_observed = self._has_adopted or error.operation in observed
+        return is_observed and may_pass and not isinstance(error, SessionStateError)
 
     def interrupted(self, message: str, kind: type[GatewayError]) -> GatewayError:
         """Return the error of a call that was ended early."""

@@ -269,7 +269,8 @@ class Runner:
         next_wait, waited = _FIRST_WAIT, 0.0
         while True:
             try:
-                return await self.call(run.item)
+                value = await self.call(run.item)
+                return run.adopt(value) if isinstance(value, BulkResult) else value
             except RateLimitedError as error:
                 asked = next_wait if error.retry_after is None else error.retry_after
                 # No security needed here: the random part only spreads the items.

@@ -209,6 +209,8 @@ def _tagged(value: object, text: str) -> str:
 
 def value_text(value: Any) -> str:
     """Write a value as JSON that can be read; the error otherwise may show the value."""
+    if isinstance(value, StoredValue):
+        return value.text
     text = to_json(value, by_alias=True, inf_nan_mode="strings").decode()
     if len(text) > _LONGEST_INTEGER:  # only such a text can hold one that is too long
         StoredValue(text).decode()

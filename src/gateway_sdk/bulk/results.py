@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar, cast
+from operator import attrgetter
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from pydantic_core import from_json
 
@@ -68,6 +69,10 @@ class BulkResult(Generic[Item, Value]):
         if isinstance(self._value, StoredValue):
             object.__setattr__(self, "_value", self._value.decode())
         return cast("Value", self._value)
+
+
+value_of: Final = attrgetter("_value")
+"""Returns the value of a result as it is kept: that of a journal is not decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +188,11 @@ class Ledger(Protocol):
         """Return the entries of items that have ended, in this order."""
         ...
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, entries: Sequence[Entry]) -> Sequence[Exception | None] | None:
         """Return when the end of the process cannot lose the entries.
+
+        To refuse requests that must not be sent twice, return a list: for each entry None, or an
+        `InvalidArgumentError` for one in the state BEGUN, which is then that of its call.
 
         An entry in the state BEGUN must survive the end of the machine too: its request has its
         connection slot and its permit of the rate limit, and is sent after this. If this raises,

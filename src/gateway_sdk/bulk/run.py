@@ -114,7 +114,8 @@ def run(
     gateway answers. The retries of a run are not taken from the budget of its session.
 
     Args:
-        call: The function, called with each item.
+        call: The function, called with each item. If it returns the `BulkResult` that the item has
+            in another run, this is the result of its call.
         items: The items; a generator may be endless, and may be asynchronous.
         concurrency: "adaptive" finds the number of calls at once that the gateway accepts, up to
             100; `Adaptive(maximum=...)` has another maximum; a number is fixed.
@@ -178,7 +179,7 @@ def run(
         deadline=given["deadline"],
         patience=given["patience"],
     )
-    return _Results(runner.run())
+    return Results(runner.run())
 
 
 def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
@@ -197,7 +198,7 @@ def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
     return ledger
 
 
-class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
+class Results(AsyncGenerator[BulkResult[Item, Value], None]):
     """The results of a run; a run that was ended by a cancellation is not taken for complete."""
 
     def __init__(self, results: AsyncGenerator[BulkResult[Item, Value], None]) -> None:

@@ -1,0 +1,313 @@
+"""Run one coroutine function over many items, on the workers of a Dask cluster."""
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+)
+from contextlib import aclosing
+from copy import copy
+from dataclasses import replace
+from ipaddress import ip_address
+from math import ceil
+from os import PathLike
+from typing import Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from gateway_sdk import bulk, operations
+from gateway_sdk.bulk import BulkResult, Progress
+from gateway_sdk.bulk.run import Results as Yielded
+from gateway_sdk.cluster._worker import ONCE, EndOfRun, KilledError, Sealed, Work
+from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
+from gateway_sdk.outcome import Outcome, Repeatability
+from gateway_sdk.rate_limit import RateLimit
+from gateway_sdk.session import GatewaySession
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+_Waiting = tuple[Any, "asyncio.Future[BulkResult[Any, Any]]"]
+
+_LINGER: Final = 0.005
+"""Seconds in which further items may join a chunk."""
+
+_SECRET: Final[tuple[str, ...]] = (
+    "token_header",
+    "headers",
+    "http_client",
+    "transport",
+    "observers",
+    "rate_limit",
+)
+
+
+def run(
+    work: Callable[[GatewaySession, Item], Awaitable[Value]] | str,
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    address: str | None = None,
+    workers: int = 2,
+    security: Any = None,
+    allow_insecure: bool = False,
+    session: Mapping[str, Any] | None = None,
+    rate_limit: RateLimit | None = None,
+    chunk: int = 100,
+    at_once: int = 8,
+    concurrency: int | Literal["adaptive"] | bulk.Adaptive = 25,
+    key: Callable[[Item], object] | None = None,
+    deadline: float | None = None,
+    patience: float | None = 3600.0,
+    on_progress: Callable[[Progress], object] | None = None,
+    journal: str | PathLike[str] | None = None,
+    job: str | None = None,
+    retry_failed: bool = False,
+    load: Callable[[Any], Value] | None = None,
+) -> AsyncGenerator[BulkResult[Item, Value], None]:
+    """Call a coroutine function with each item, in the workers of a cluster.
+
+    For what may be made twice: a cluster does the work of a worker that dies again. Results,
+    errors, progress, outages and the journal are those of `gateway_sdk.bulk.run`, whose options
+    have the same meaning here; a value is the JSON of what the function returned. This program
+    writes the journal: if it is killed, the same call goes on. It holds up to `2 * at_once *
+    chunk` items and the values of `at_once` chunks.
+
+    Args:
+        work: A coroutine function of a session and an item, which workers can import; or the name
+            of an operation, if the items are its arguments by name.
+        items: The items; a generator may be endless, and may be asynchronous.
+        address: The address of a Dask scheduler, such as "tls://scheduler:8786"; None for a
+            cluster on this machine, which ends with the run.
+        workers: The processes of a cluster on this machine.
+        security: Dask's `Security`, with the certificates for "tls://".
+        allow_insecure: Allow "tcp://" to another machine: who can reach its port can run code.
+        session: Settings for `GatewaySession.from_env` in the workers, whose environment has the
+            others. No secrets: an access token comes from the environment, a token store, or a
+            function that is given as `access_token`.
+        rate_limit: The limit for all workers together. A worker that is stopped and goes on later
+            may exceed it by the share of one chunk at once.
+        chunk: Items of a chunk at most.
+        at_once: Chunks at once: give at least the number of workers.
+        concurrency: Calls at once of a chunk, as in `bulk.run`.
+        key: Returns the key of an item.
+        deadline: Seconds for the whole run.
+        patience: Seconds for which the run waits for a gateway, a login, the scheduler or workers
+            that are away. At the start, a cluster that cannot be used ends the run within 15 s.
+        on_progress: Called with a `Progress`.
+        journal: The path of an SQLite file.
+        job: The name of the work, with a journal.
+        retry_failed: Whether to fetch items of the journal again whose failure may pass.
+        load: Converts the JSON of a value, also without a journal.
+
+    Yields:
+        One result per item. An item whose process ends each time, also if it is done alone, has a
+        `GatewayError` with the outcome UNKNOWN.
+
+    Raises:
+        InvalidArgumentError: an argument is wrong, or the operation must not be sent twice; at
+            once, and nothing is sent.
+        MissingExtraError: the extra `cluster` is not installed; at once.
+        ConnectionFailedError: there is no scheduler, or no worker.
+        ConfigurationError: the scheduler or the workers cannot do the work; the message says why.
+        GatewayError: as in `bulk.run`.
+    """
+    sealed = Work(uuid.uuid4().hex, _checked(work), _settings(session), concurrency)
+    for name, number in {"workers": workers, "chunk": chunk, "at_once": at_once}.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidArgumentError("must be a whole number of at least 1", field=name)
+    if journal is not None and not isinstance(journal, str | PathLike):
+        raise InvalidArgumentError("must be the path of a file", field="journal")
+    if rate_limit is not None and not isinstance(rate_limit, RateLimit):
+        raise InvalidArgumentError("must be a RateLimit", field="rate_limit")
+    if address is not None and not allow_insecure and security is None:
+        _check_address(address)
+    with needing_extra("cluster", "a cluster"):
+        from gateway_sdk.cluster._dask import Workers  # noqa: PLC0415
+    place = workers if address is None else address
+    chunks = _Chunks(
+        Workers(sealed.run, _seal(sealed), place, security),
+        chunk, _shares(rate_limit, at_once), None if journal else load,
+    )  # fmt: skip
+    results = bulk.run(
+        chunks.call, items, concurrency=2 * at_once * chunk, key=key, deadline=deadline,
+        patience=patience, on_progress=on_progress, journal=journal, job=job,
+        retry_failed=retry_failed, load=load if journal else None,
+    )  # fmt: skip
+    return Yielded(_until_closed(results, chunks))
+
+
+def _checked(work: Any) -> Any:
+    if callable(work):
+        return work
+    for operation in operations.OPERATIONS:
+        if operation.name == work:
+            if operation.repeatability is Repeatability.ONCE:
+                raise InvalidArgumentError(f"{work} {ONCE}", field="work")
+            return work
+    raise InvalidArgumentError(
+        "must be a coroutine function of a session and an item, or the name of an operation",
+        field="work",
+    )
+
+
+def _settings(session: Mapping[str, Any] | None) -> dict[str, Any]:
+    settings = dict(session or {})
+    token = settings.get("access_token")
+    held = [name for name in _SECRET if name in settings]
+    if token is not None and not callable(token):
+        held.insert(0, "access_token")
+    if held:
+        raise InvalidArgumentError(
+            f"cannot hold {held[0]}, which would travel through the cluster: set it in the "
+            "environment of the workers, use a token store, or give a function as access_token",
+            field="session",
+        )
+    return settings
+
+
+def _check_address(address: str) -> None:
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    try:
+        is_here = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        is_here = False
+    if parts.scheme not in ("tls", "wss") and not is_here:
+        raise InvalidArgumentError(
+            f"is {parts.scheme}:// to another machine: who can reach its port can run code in the "
+            "workers, and reads what travels; use tls:// with security=, or allow_insecure=True "
+            "if the network itself is private",
+            field="address",
+        )
+
+
+def _seal(work: Work) -> Sealed:
+    try:
+        return Sealed(work)
+    except Exception as error:
+        problem = (
+            f"cannot be pickled ({type(error).__name__}: {error}): give a function of a module"
+        )
+        raise InvalidArgumentError(problem, field="work") from error
+
+
+def _shares(rate: RateLimit | None, at_once: int) -> list[RateLimit | None]:
+    """Return the limit of each slot: spaced, so that a chunk in another worker is no burst."""
+    if rate is None:
+        return [None] * at_once
+    slots = min(at_once, rate.requests)
+    least, more = divmod(rate.requests, slots)
+    return [RateLimit(1, rate.seconds / (least + (slot < more))) for slot in range(slots)]
+
+
+async def _until_closed(
+    results: AsyncGenerator[Any, None], chunks: "_Chunks"
+) -> AsyncGenerator[Any]:
+    try:
+        async with aclosing(results):
+            async for result in results:
+                yield result
+    except EndOfRun as end:
+        raise end.error from end.__cause__
+    finally:
+        await chunks.aclose()
+
+
+class _Chunks:
+    """Puts items into chunks, and chunks into slots; the item of a call waits for its result."""
+
+    def __init__(self, workers: Any, size: int, shares: list[RateLimit | None], load: Any) -> None:
+        self._workers, self._size, self._shares, self._load = workers, size, shares, load
+        self._free = deque(range(len(shares)))
+        self._waiting: deque[_Waiting] = deque()
+        self._suspects: deque[list[_Waiting]] = deque()  # whose processes have ended
+        self._is_alone = False  # whether a chunk of them is done
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def call(self, item: Any) -> Any:
+        """Return the result of the item in a worker."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._waiting.append((item, future))
+        if self._timer is None:
+            self._timer = loop.call_later(_LINGER, self._fill)
+        result: BulkResult[Any, Any] = await future
+        if self._load is None or result.error is not None:
+            return result
+        return replace(result, _value=self._load(result.value))
+
+    def _fill(self) -> None:
+        self._timer = None
+        while self._free and not self._is_alone and (chunk := self._next()):
+            task = asyncio.create_task(self._do(self._free.popleft(), chunk))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _next(self) -> "list[_Waiting]":
+        """Return the next chunk, without items whose calls were cancelled; it may be empty."""
+        if self._suspects:  # one after the other, with nothing beside
+            self._is_alone = not self._tasks
+            return [] if self._tasks else self._suspects.popleft()
+        size = min(self._size, ceil(len(self._waiting) / len(self._free)))
+        chunk: list[_Waiting] = []
+        while self._waiting and len(chunk) < size:
+            if not (one := self._waiting.popleft())[1].done():
+                chunk.append(one)
+        return chunk
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            self._is_alone = False
+            self._fill()
+
+    async def _do(self, slot: int, chunk: "list[_Waiting]") -> None:
+        try:
+            items = [item for item, _ in chunk]
+            self._take(chunk, *await self._workers.do(slot, self._shares[slot], items))
+        except KilledError:
+            if not self._is_alone:
+                self._suspects.append(chunk)
+            elif len(chunk) > 1:
+                self._suspects.extend([one] for one in chunk)
+            else:
+                self._fail(chunk, _killed())
+        except (GatewayError, EndOfRun) as error:
+            self._fail(chunk, error)
+        finally:
+            self._free.append(slot)
+
+    def _take(self, chunk: "list[_Waiting]", results: Any, error: GatewayError | None) -> None:
+        for number, one in enumerate(chunk):
+            if one[1].done():
+                continue
+            if number in results:
+                one[1].set_result(results[number])
+            elif error is not None:
+                failed = BulkResult[Any, Any](item=(), error=copy(error), elapsed=0.0, _value=None)
+                one[1].set_result(failed)
+            else:  # the chunk was full
+                self._waiting.append(one)
+
+    @staticmethod
+    def _fail(chunk: "list[_Waiting]", error: BaseException) -> None:
+        for _, future in chunk:
+            if not future.done():
+                future.set_exception(copy(error))
+
+    async def aclose(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._workers.aclose()
+
+
+def _killed() -> GatewayError:
+    error = GatewayError("each process ended that did this item alone")
+    error.outcome = Outcome.UNKNOWN
+    return error

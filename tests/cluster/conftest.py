@@ -1,0 +1,140 @@
+"""A gateway that counts, a scheduler and workers: each in a process of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from benchmarks.processes import server
+from tests.support.ports import free_port
+from tests.support.programs import Program
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Filter what Dask itself warns of when a scheduler or a worker goes away."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:distributed"))
+
+
+class Gateway:
+    """The gateway that counts."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def counts(self) -> dict[str, Any]:
+        with urlopen(f"{self.address}/statistics") as reply:  # noqa: S310 - ours
+            found: dict[str, Any] = json.load(reply)
+        return found
+
+    def answer(self, status: int) -> None:
+        urlopen(f"{self.address}/mode/{status}").close()  # noqa: S310 - ours
+
+
+class Dask(Program):
+    """A scheduler, or a worker."""
+
+    def __init__(self, log: Path, what: str, *arguments: str, **environment: str) -> None:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments]
+        path = environment.pop("PYTHONPATH", "")
+        found = {**os.environ, **environment, "PYTHONPATH": f"{path}{os.pathsep}{ROOT}"}
+        options = ("--no-dashboard", "--host", "127.0.0.1")
+        super().__init__([*command, *options], log, env=found, cwd=log.parent)
+
+    def answers(self) -> bool:
+        log = self._log.read_text(errors="replace")
+        return "Scheduler at:" in log or "Start worker at:" in log
+
+    def signal(self, number: int) -> None:
+        assert self._process
+        self._process.send_signal(number)
+
+    def end(self) -> None:
+        """End it so that the lines that it has covered are kept."""
+        if self._process and self._process.poll() is None:
+            self.signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+        self.kill()
+
+
+class Cluster:
+    """A scheduler and its workers."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self.address = f"tcp://127.0.0.1:{free_port()}"
+        port = self.address.rpartition(":")[2]
+        self.scheduler = Dask(folder / "scheduler.log", "scheduler", "--port", port, **environment)
+        self._folder, self._environment = folder, environment
+        self.workers: list[Dask] = []
+
+    def add_worker(self, **environment: str) -> Dask:
+        log = self._folder / f"worker{len(self.workers)}.log"
+        arguments = (self.address, "--no-nanny", "--nthreads", "4", "--memory-limit", "0")
+        worker = Dask(log, "worker", *arguments, **{**self._environment, **environment})
+        worker.start()
+        self.workers.append(worker)
+        return worker
+
+    def logs(self) -> str:
+        return "".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
+
+    def close(self) -> None:
+        for program in (*self.workers, self.scheduler):
+            program.end()
+
+
+@pytest.fixture(scope="session")
+def gateway_address() -> Iterator[str]:
+    with server("counting_gateway", "0.005") as address:
+        yield address
+
+
+@pytest.fixture
+def gateway(gateway_address: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    for name, value in environment(gateway_address).items():
+        monkeypatch.setenv(name, value)
+    return Gateway(gateway_address)
+
+
+def environment(address: str) -> dict[str, str]:
+    return {
+        "GATEWAY_BASE_URL": address,
+        "GATEWAY_TENANT_ID": "acme",
+        "GATEWAY_ACCESS_TOKEN": "the-secret-token",
+    }
+
+
+@pytest.fixture(scope="session")
+def shared(gateway_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for all tests that leave it as it was."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), **environment(gateway_address))
+    try:
+        cluster.scheduler.start()
+        for _ in range(2):
+            cluster.add_worker()
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture
+def own(gateway: Gateway, tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster without workers, whose processes a test may end."""
+    cluster = Cluster(tmp_path, **environment(gateway.address))
+    try:
+        cluster.scheduler.start()
+        yield cluster
+    finally:
+        cluster.close()

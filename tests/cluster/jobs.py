@@ -1,0 +1,72 @@
+"""What workers do for the tests; they import it from here."""
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+
+from gateway_sdk import GatewaySession
+
+SYMBOLS = ("USD", "GBP", "JPY", "CHF", "SEK")
+
+
+class OwnError(Exception):
+    """An error of a user, which cannot be made again of its arguments alone."""
+
+    def __init__(self, name: str, *, code: int) -> None:
+        super().__init__(name)
+        self.code = code
+
+
+async def rates(gateway: GatewaySession, number: int) -> Any:
+    base, symbol = divmod(number, len(SYMBOLS))
+    return await gateway.currency.exchange_rate_series(
+        f"B{base:05}", SYMBOLS[symbol], "2026-01-01", "2026-01-31"
+    )
+
+
+async def same(gateway: GatewaySession, item: Any) -> Any:
+    del gateway
+    return item
+
+
+async def customer(gateway: GatewaySession, number: int) -> Any:
+    if number % 2:
+        return await rates(gateway, number)
+    request: Any = {"person": {"firstName": {"name": f"c{number}"}}}
+    return await gateway.customer.create_customer(request)
+
+
+async def large(gateway: GatewaySession, number: int) -> str:
+    del gateway
+    return str(number) * 9_000_000
+
+
+async def wrong(gateway: GatewaySession, number: int) -> Any:
+    del gateway
+    raise {0: ValueError("zero"), 1: OwnError("one", code=1)}[number]
+
+
+async def killing(gateway: GatewaySession, number: int) -> Any:
+    if number == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return await rates(gateway, number)
+
+
+async def endless(gateway: GatewaySession, number: int) -> Any:
+    await rates(gateway, number)
+    await asyncio.Event().wait()
+
+
+async def timed(gateway: GatewaySession, number: int) -> float:
+    """Return about when the request was sent: the gateway takes 5 ms."""
+    await rates(gateway, number)
+    return time.time() - 0.005
+
+
+def left() -> tuple[int, int]:
+    """Return how many sessions and chunks a worker has."""
+    from gateway_sdk.cluster import _worker  # noqa: PLC0415 - it is called in a worker
+
+    return len(_worker._OPENED), len(_worker._TASKS)

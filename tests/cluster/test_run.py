@@ -1,0 +1,260 @@
+"""A run on the workers of a cluster gives what `bulk.run` gives."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client
+
+from gateway_sdk import RateLimit, bulk, cluster, operations
+from gateway_sdk.errors import (
+    ConfigurationError,
+    GatewayError,
+    InvalidArgumentError,
+    JournalError,
+)
+from gateway_sdk.models import ExchangeRateSeriesRequest
+from gateway_sdk.outcome import Advice, Outcome, Repeatability
+from tests.cluster import jobs
+from tests.cluster.conftest import Cluster, Gateway
+
+Results = list[bulk.BulkResult[Any, Any]]
+
+
+async def results_of(work: Any, items: Iterable[Any], **options: Any) -> Results:
+    async with aclosing(cluster.run(work, items, **options)) as results:
+        return [result async for result in results]
+
+
+async def test_each_item_has_its_result_and_the_journal_keeps_it(
+    gateway: Gateway, shared: Cluster, tmp_path: Path
+) -> None:
+    before, told = gateway.counts()["requests"], list[bulk.Progress]()
+    options: Any = {"address": shared.address, "journal": tmp_path / "j.db", "job": "test"}
+
+    first = await results_of(jobs.rates, range(250), **options, on_progress=told.append, chunk=40)
+    again = await results_of(jobs.rates, range(251), **options)
+
+    assert sorted(result.item for result in first) == list(range(250))
+    assert {(result.attempts, result.error, result.from_journal) for result in first} == {
+        (1, None, False)
+    }
+    assert all(0.005 <= result.elapsed < 60 for result in first)
+    assert told[-1] == bulk.Progress(250, 0, 0, 250)
+    assert Counter(result.from_journal for result in again) == {True: 250, False: 1}
+    assert [result.value for result in first] == [again[0].value] * 250
+    assert gateway.counts()["requests"] == before + 251
+    assert bulk.export(tmp_path / "j.db", tmp_path / "rates.csv").rows == 30  # all are equal
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"base": "EUR", "symbols": "USD", "start_date": "2026-01-01", "end_date": "2026-01-31"},
+        ExchangeRateSeriesRequest(base="EUR", symbols="USD", start_date="a", end_date="b"),
+    ],
+)
+async def test_an_operation_by_its_name(gateway: Gateway, shared: Cluster, item: Any) -> None:
+    (result,) = await results_of("exchange_rate_series", [item], address=shared.address)
+
+    assert result.item == item
+    assert result.value["base"] == "EUR"
+
+
+@pytest.mark.parametrize("operation", operations.OPERATIONS, ids=lambda one: one.name)
+def test_an_operation_that_must_not_be_sent_twice_is_refused_at_once(operation: Any) -> None:
+    if operation.repeatability is not Repeatability.ONCE:
+        cluster.run(operation.name, [])
+        return
+    with pytest.raises(InvalidArgumentError, match=r"must not be sent twice.*use bulk\.run on one"):
+        cluster.run(operation.name, [])
+
+
+async def test_a_request_that_must_not_be_sent_twice_is_not_sent(
+    gateway: Gateway, shared: Cluster, tmp_path: Path
+) -> None:
+    before = gateway.counts()["customers"]
+
+    results = await results_of(jobs.customer, range(20), address=shared.address, chunk=5)
+
+    for result in results:
+        if result.item % 2:
+            assert result.error is None
+        else:
+            assert isinstance(result.error, InvalidArgumentError)
+            assert result.error.outcome is Outcome.NOT_SENT
+            assert result.error.advice is Advice.FIX
+            assert "use bulk.run on one machine, with its journal, or a queue" in str(result.error)
+    assert gateway.counts()["customers"] == before
+
+
+async def test_errors_of_the_function(gateway: Gateway, shared: Cluster, tmp_path: Path) -> None:
+    options: Any = {"address": shared.address, "journal": tmp_path / "j.db", "job": "test"}
+    errors = {one.item: one.error for one in await results_of(jobs.wrong, range(2), **options)}
+
+    assert repr(errors[0]) == repr(ValueError("zero"))
+    assert isinstance(errors[1], GatewayError)
+    assert "OwnError, in a worker: its class cannot be pickled" in str(errors[1])
+
+
+async def test_a_function_that_is_in_no_module_travels_as_it_is(
+    gateway: Gateway, shared: Cluster
+) -> None:
+    added = 2
+
+    async def more(_: Any, number: int) -> int:
+        return number + added
+
+    (result,) = await results_of(more, [40], address=shared.address)
+
+    assert result.value == 42
+
+
+@pytest.mark.parametrize("journal", [False, True])
+async def test_load_makes_the_values_with_and_without_a_journal(
+    gateway: Gateway, shared: Cluster, tmp_path: Path, *, journal: bool
+) -> None:
+    options: Any = {"journal": tmp_path / "j.db", "job": "test"} if journal else {}
+    results = await results_of(
+        jobs.same, ["a", "b"], address=shared.address, load=str.upper, **options
+    )
+
+    assert {result.item: result.value for result in results} == {"a": "A", "b": "B"}
+
+
+async def test_equal_keys_are_fetched_once(gateway: Gateway, shared: Cluster) -> None:
+    before = gateway.counts()["requests"]
+
+    results = await results_of(
+        jobs.rates, [1, 2, 1], address=shared.address, key=lambda item: item % 10
+    )
+
+    assert len(results) == 3
+    assert gateway.counts()["requests"] == before + 2
+
+
+async def test_a_chunk_of_large_values_ends_early_and_the_rest_is_given_again(
+    gateway: Gateway, shared: Cluster
+) -> None:
+    results = await results_of(jobs.large, range(5), address=shared.address, concurrency=1)
+
+    assert {result.item: result.value[0] for result in results} == dict(enumerate("01234"))
+
+
+async def test_the_gateway_is_away_and_no_item_fails(gateway: Gateway, shared: Cluster) -> None:
+    outages = list[bulk.Outage | None]()
+    loop = asyncio.get_running_loop()
+    gateway.answer(503)
+
+    def note(progress: bulk.Progress) -> None:
+        outages.append(progress.outage)
+        if progress.outage:
+            loop.call_later(0.5, gateway.answer, 200)
+
+    results = await results_of(
+        jobs.rates, range(30), address=shared.address, chunk=10, on_progress=note
+    )
+
+    assert [result.error for result in results] == [None] * 30
+    assert any(outages)
+
+
+async def test_two_runs_on_one_cluster_and_two_with_one_journal(
+    gateway: Gateway, shared: Cluster, tmp_path: Path
+) -> None:
+    options: Any = {"address": shared.address, "journal": tmp_path / "j.db", "job": "test"}
+    async with aclosing(cluster.run(jobs.rates, range(60), **options)) as results:
+        first = [await anext(results)]
+        with pytest.raises(JournalError, match="in use by another run"):
+            await results_of(jobs.rates, range(60), **options)
+        other = await results_of(jobs.rates, range(60), address=shared.address)
+        first += [result async for result in results]
+
+    assert len(first) == len(other) == 60
+
+
+@pytest.mark.parametrize("ends", ["early", "deadline"])
+async def test_nothing_is_left_on_any_worker(gateway: Gateway, shared: Cluster, ends: str) -> None:
+    before = gateway.counts()["requests"]
+    options: Any = {"address": shared.address, "chunk": 2}
+    if ends == "deadline":
+        results = await results_of(jobs.endless, range(4), deadline=2.0, **options)
+        assert {type(result.error).__name__ for result in results} == {"DeadlineExceededError"}
+    else:
+        run = asyncio.create_task(results_of(jobs.endless, range(4), **options))
+        while gateway.counts()["requests"] < before + 4:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+        run.cancel()
+        await asyncio.wait([run])
+    async with Client(shared.address, asynchronous=True) as client:
+        assert set((await client.run(jobs.left)).values()) == {(0, 0)}
+
+
+async def test_the_rate_is_that_of_all_workers_together(gateway: Gateway, shared: Cluster) -> None:
+    results = await results_of(
+        jobs.timed, range(90), address=shared.address, rate_limit=RateLimit(30, 0.5), chunk=4
+    )
+    times = sorted(result.value for result in results)
+
+    in_a_window = [sum(then <= time < then + 0.45 for time in times) for then in times]
+    assert max(in_a_window) <= 30
+    assert 1.0 < times[-1] - times[0] < 20
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"work": 3}, "work must be a coroutine function"),
+    ({"work": "no_operation"}, "or the name of an operation"),
+    ({"chunk": 0}, "chunk must be a whole number of at least 1"),
+    ({"at_once": True}, "at_once must be"),
+    ({"workers": "2"}, "workers must be"),
+    ({"journal": object(), "job": "test"}, "journal must be the path of a file"),
+    ({"rate_limit": 3}, "rate_limit must be a RateLimit"),
+    ({"patience": -1}, "patience must be"),
+    ({"journal": "j.db"}, "a journal needs job="),
+    ({"address": "tcp://10.0.0.1:8786"}, r"address is tcp:// to another machine.*use tls://"),
+    ({"address": "scheduler:8786"}, "is tcp:// to another machine"),
+    ({"address": "ws://scheduler:8786"}, "is ws:// to another machine"),
+    ({"session": {"access_token": "secret"}}, "session cannot hold access_token, which would"),
+    ({"session": {"headers": {"a": "b"}}}, "session cannot hold headers"),
+    ({"session": {"token_header": "secret"}}, "session cannot hold token_header"),
+    ({"work": threading.Lock().acquire}, "work cannot be pickled"),
+]
+
+
+@pytest.mark.parametrize(("given", "problem"), WRONG)
+def test_what_is_wrong_is_refused_at_once(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=problem) as caught:
+        cluster.run(**{"work": jobs.same, "items": [], **given})
+
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ordered", "observers", "dump"])
+def test_what_has_no_meaning_is_refused_by_name(name: str) -> None:
+    unknown: Any = {name: True}
+    with pytest.raises(TypeError, match=name):
+        cluster.run(jobs.same, [], **unknown)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"address": "tcp://10.0.0.1:8786", "allow_insecure": True},
+        {"address": "tls://scheduler:8786"},
+        {"address": "[::1]:8786"},
+        {"address": "localhost:8786"},
+        {"session": {"access_token": jobs.same}},
+    ],
+)
+def test_what_is_right_is_taken(given: dict[str, Any]) -> None:
+    cluster.run(jobs.same, [], **given)
+
+
+async def test_a_worker_without_the_settings_says_which(gateway: Gateway, shared: Cluster) -> None:
+    with pytest.raises(ConfigurationError, match=r"none is fit.*no_such_setting"):
+        await results_of(jobs.same, [1], address=shared.address, session={"no_such_setting": 1})
