@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _TEMPORARY: Final = frozenset({408, 429, *range(500, 600)} - {501, 505})
 """Statuses after which the same request may succeed; no retry helps an unknown method."""
-_OUTCOME_TEXT = {
+OUTCOME_TEXT: Final = {
     Outcome.NOT_SENT: "nothing was sent",
     Outcome.REFUSED: "the gateway refused it: nothing was changed",
     Outcome.UNKNOWN: "it is unknown whether the gateway did it",
@@ -59,8 +59,8 @@ _OUTCOME_TEXT = {
 # Names, statuses, times and words of ours: nothing that the gateway wrote, no path and no secret.
 _PICKLED: Final = frozenset((
     "operation", "outcome", "attempts", "repeatability", "no_retry", "token_is_static", "_advice",
-    "hints", "status", "retry_after", "reason", "phase", "refused", "extra", "setting", "field",
-    "problem",
+    "hints", "writes", "status", "retry_after", "reason", "phase", "refused", "extra", "setting",
+    "field", "problem",
 ))  # fmt: skip
 
 
@@ -83,6 +83,8 @@ class GatewayError(Exception):
         token_is_static: Whether the session lacks a usable access token, and can have no other:
             it was given as a text or a `Token`.
         hints: What helps, in Python and at the command line; empty where the message says all.
+        writes: What each write of a bulk item did, in words, if another call than the one that
+            failed may have done something; else "". `outcome` is then that of the item.
     """
 
     operation: str | None = None
@@ -92,6 +94,7 @@ class GatewayError(Exception):
     no_retry: str = ""
     token_is_static: bool = False
     hints: tuple[str, str] = ("", "")
+    writes: str = ""
     _advice: Advice = Advice.FIX
 
     def of_call(
@@ -132,17 +135,17 @@ class GatewayError(Exception):
 
     def _text(self, hint: str = "") -> str:
         message = super().__str__() + hint
-        if self.operation is None:
-            return message
-        # An operation that only reads changes nothing, so its outcome is not shown.
-        notes: list[str] = []
-        if self.repeatability is not Repeatability.READ:
-            notes.append(_OUTCOME_TEXT[self.outcome])
-        if len(self.attempts) > 1:
-            notes.append(f"{len(self.attempts)} attempts")
-        if self.no_retry:
-            notes.append(self.no_retry)
-        return f"{self.operation}: {message}" + (f" ({'; '.join(notes)})" if notes else "")
+        notes = [self.writes] if self.writes else []
+        if self.operation is not None:
+            message = f"{self.operation}: {message}"
+            # An operation that only reads changes nothing, so its outcome is not shown.
+            if not notes and self.repeatability is not Repeatability.READ:
+                notes.append(OUTCOME_TEXT[self.outcome])
+            if len(self.attempts) > 1:
+                notes.append(f"{len(self.attempts)} attempts")
+            if self.no_retry:
+                notes.append(self.no_retry)
+        return message + (f" ({'; '.join(notes)})" if notes else "")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"

@@ -24,6 +24,7 @@ from gateway_sdk.bulk.results import (
     value_of,
 )
 from gateway_sdk.errors import (
+    OUTCOME_TEXT,
     GatewayError,
     InvalidArgumentError,
     JournalError,
@@ -155,11 +156,13 @@ class ItemRun(RunItem):
         if not self._was_reported:
             self._report(error)
         self._run.limit.ended(self._slot)
-        if isinstance(error, GatewayError) and not self.may_repeat:
-            # It is that of one call, and its advice says nothing of what another one did.
+        writes = self._writes(error)
+        if isinstance(error, GatewayError) and (writes or not self.may_repeat):
+            # It is that of one call, and says nothing of what another one did.
             self.error = told = copy(error)
-            told.__cause__ = error.__cause__
-            told.outcome, told.advice = self.outcome, self._advice(error.advice)
+            told.__cause__, told.writes = error.__cause__, writes
+            if not self.may_repeat:
+                told.outcome, told.advice = self.outcome, self._advice(error.advice)
 
     def _report(self, error: Exception | None) -> None:
         """Let the limit learn from a whole call, none of whose attempts a session reported."""
@@ -282,6 +285,22 @@ class ItemRun(RunItem):
         """What to do next about the item, whose error may come from one of several calls."""
         return by_error if self.may_repeat else Advice.CHECK
 
+    def _writes(self, error: Exception | None) -> str:
+        """Say what each write did, if one may have done something that the error is not about."""
+        name = error.operation if isinstance(error, GatewayError) else None
+        failed = [call for call in self._calls if call.operation.name == name][-1:]
+        told = [
+            call
+            for call in self._calls
+            if call.operation.repeatability is not Repeatability.READ
+            and (call in failed or self._ended.get(call, Outcome.UNKNOWN) >= Outcome.UNKNOWN)
+        ]
+        if told == failed:
+            return ""
+        outcomes = [self._ended.get(call, Outcome.UNKNOWN) for call in told]
+        pairs = zip(told, outcomes, strict=True)
+        return "; ".join(f"{call.operation.name}: {OUTCOME_TEXT[done]}" for call, done in pairs)
+
     def may_begin_again(self, error: GatewayError) -> bool:
         """Whether the item may be repeated after this error, and may succeed then."""
         # An error of a call that was not observed here proves nothing. A session that is closed
@@ -299,7 +318,7 @@ class ItemRun(RunItem):
             return error
         call, attempts = list(self._calls.items())[-1]
         error.of_call(call.operation.name, call.operation.repeatability, attempts)
-        error.outcome = self.outcome
+        error.outcome, error.writes = self.outcome, self._writes(error)
         if not self.may_repeat:
             error.repeatability = Repeatability.ONCE
         return error
@@ -363,6 +382,7 @@ class ItemRun(RunItem):
                     "give dump=, a function that converts it to JSON"
                 )
                 failed.outcome, failed.advice = self.outcome, self._advice(failed.advice)
+                failed.writes = self._writes(failed)
         if self.error is not None:
             failure = self._failure(self.error)
             is_unknown = failure.advice is Advice.CHECK and failure.outcome == Outcome.UNKNOWN.name
@@ -384,7 +404,12 @@ class ItemRun(RunItem):
         if not isinstance(error, GatewayError):
             outcome = self.outcome.name if self._calls else None
             # Only the user knows whether a repetition may succeed, and asks for it.
-            return Failure(error=name, outcome=outcome, advice=self._advice(Advice.REPEAT))
+            return Failure(
+                error=name,
+                outcome=outcome,
+                advice=self._advice(Advice.REPEAT),
+                writes=self._writes(error) or None,
+            )
         is_ours = _KINDS.get(name) is type(error) and error.args
         return Failure(
             error=name,
@@ -394,6 +419,7 @@ class ItemRun(RunItem):
             outcome=(self.outcome if self._calls else error.outcome).name,
             status=getattr(error, "status", None),
             advice=self._advice(error.advice),
+            writes=error.writes or None,
         )
 
 
@@ -422,6 +448,7 @@ def _error_of(failure: Failure) -> GatewayError:
         repeatability=_REPEATABILITY.get(failure.operation or ""),
         status=failure.status,
         _advice=failure.advice,
+        writes=failure.writes or "",
     )
     return error
 

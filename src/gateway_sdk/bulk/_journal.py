@@ -35,6 +35,7 @@ create table run(job text not null);
 create table items(
   id integer primary key, key blob not null, state text not null, once integer not null,
   error text, message text, operation text, outcome text, status integer, advice text,
+  writes text,
   attempts integer not null, elapsed real not null, time text not null,
   item text, value text
 );

@@ -136,6 +136,8 @@ class Failure:
         outcome: The outcome of the item; None if no session reported a call.
         status: The HTTP status, if there is one.
         advice: What to do next.
+        writes: What each write of the item did, in words, if the error is not that of all; else
+            None.
     """
 
     error: str
@@ -144,6 +146,7 @@ class Failure:
     outcome: str | None = None
     status: int | None = None
     advice: Advice = Advice.FIX
+    writes: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)

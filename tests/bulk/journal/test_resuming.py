@@ -28,7 +28,7 @@ from tests.support.scripted import Step, scripted
 
 COLUMNS = {
     "id", "key", "once", "state", "item", "value", "error", "message",
-    "operation", "outcome", "status", "advice", "attempts", "elapsed", "time",
+    "operation", "outcome", "status", "advice", "writes", "attempts", "elapsed", "time",
 }  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def raising(error: Exception, *, first: Call | None = None) -> Call:
 async def create_and_read(gateway: GatewaySession) -> None:
     await create(gateway)
     await read(gateway)
+
+
+async def create_and_upload(gateway: GatewaySession) -> None:
+    await create(gateway)
+    await CALLS["upload_document"](gateway)
 
 
 async def create_something(gateway: GatewaySession) -> object:
@@ -82,6 +87,10 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("failed", 1, "ForbiddenError", "REFUSED", 403, "fix")),
     "written, then not found": (create_and_read, [created, httpx.Response(404)],
         ("failed", 1, "NotFoundError", "APPLIED", 404, "check")),
+    "written, then an upload refused": (create_and_upload, [created, httpx.Response(429)],
+        ("failed", 1, "RateLimitedError", "APPLIED", 429, "check")),
+    "written, then an upload lost": (create_and_upload, [created, httpx.ReadError("cut")],
+        ("failed", 1, "ReplyLostError", "APPLIED", None, "check")),
     "written, then an error": (raising(errors.GatewayError("x"), first=create), [created],
         ("failed", 1, "GatewayError", "APPLIED", None, "check")),
     "written, then a bug": (raising(KeyError("canary"), first=create), [created],
@@ -99,6 +108,20 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
     "half of a surrogate pair": (raising(errors.NotFoundError("no \ud800", status=404)), [],
         ("failed", 0, "NotFoundError", "NOT_SENT", 404, "fix")),
 }  # fmt: skip
+
+
+DONE = "create_customer: the gateway did it"
+WRITES: dict[str, str] = {
+    "written, then not found": DONE,
+    "written, then an upload refused":
+        f"{DONE}; upload_document: the gateway refused it: nothing was changed",
+    "written, then an upload lost":
+        f"{DONE}; upload_document: it is unknown whether the gateway did it",
+    "written, then an error": DONE,
+    "written, then a bug": DONE,
+    "written, then no JSON": DONE,
+}  # fmt: skip
+"""What is said of an item of several calls; of one call, its own outcome is said."""
 
 
 @pytest.mark.parametrize("fate", FATES)
@@ -121,6 +144,8 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     assert (first.from_journal, stored.from_journal) == (False, True)
     assert stored.attempts == first.attempts
     error, kept = first.error, stored.error
+    writes = WRITES.get(fate, "")
+    assert (row["writes"] or "") == writes
     if error is None:
         assert stored.value == first.value == row["value"]
     else:
@@ -132,6 +157,12 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
             assert error.__cause__ is CAUSE
         if isinstance(error, errors.GatewayError):
             assert (error.outcome, error.advice) == (kept.outcome, kept.advice)
+            assert error.writes == kept.writes == writes
+            if writes:
+                for told in (str(error), str(kept)):  # and nothing else of what was done
+                    assert told.endswith(f" ({writes})")
+                    rest = told.removesuffix(f"({writes})")
+                    assert not [text for text in errors.OUTCOME_TEXT.values() if text in rest]
         is_ours = type(error).__module__ == errors.__name__ and error.args
         text = str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None
         assert row["message"] == text
