@@ -1,7 +1,11 @@
 import io
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from PIL import Image
 
 from gateway_sdk.cli.series import COLOURS, REST, draw_chart
@@ -56,3 +60,69 @@ def test_legend_has_the_changes_and_counts_the_grey_lines(monkeypatch: pytest.Mo
     draw_chart(series, named=["B"])
 
     assert shown == [["A +100.0 %", "B +50.0 %", "C -50.0 %"], ["B +50.0 %", "2 others"]]
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (1, ["2025-12-30", "2025-12-31", "2026-01-01", "2026-01-02", "2026-01-03"]),
+        (3, ["2026-01-01", "2026-01-02", "2026-01-03"]),
+        (60, ["2026-01-01", "2026-01-15", "2026-02-01", "2026-02-15", "2026-03-01"]),
+    ],
+)
+def test_the_axis_has_days_in_one_format(
+    monkeypatch: pytest.MonkeyPatch, count: int, shown: list[str]
+) -> None:
+    """No hours, for a rate is that of a day."""
+    found: list[list[str]] = []
+
+    def keep(figure: Figure, *_: object, **__: object) -> None:
+        (axes,) = figure.axes
+        found.append([label.get_text() for label in axes.get_xticklabels()])
+        assert axes.get_position().x1 > 0.93, "an empty margin, without a legend"
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    draw_chart(series_of({"USD": [str(1 + day) for day in range(count)]}))
+
+    assert found == [shown]
+
+
+WITHOUT_FOLDERS = """if True:
+    import os, sys, tempfile
+    tempfile.tempdir = os.environ["HOME"] = "/dev/null/none"
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        os.environ.pop(name, None)
+    from gateway_sdk.cli import main
+    sys.argv[0] = "gateway"
+    main()
+"""
+
+
+@pytest.mark.parametrize("place", ["here", "/proc"])
+@pytest.mark.parametrize(
+    "command", ["rates EUR USD --start 2026-10-20 --png {}/x.png", "demo --out {}/x"]
+)
+def test_a_chart_needs_no_home_and_no_folder_for_temporary_files(
+    tmp_path: Path, place: str, command: str
+) -> None:
+    """As in a container: where the chart itself can be written is a folder for matplotlib."""
+    (tmp_path / "here").mkdir()
+    sandbox = ["--sandbox"] if "rates" in command else []
+    words = [*sandbox, *command.format(place).split()]
+
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FOLDERS, *words],
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+        text=True,
+    )
+
+    if place == "here":
+        assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)
+        left = {path.name for path in (tmp_path / "here").rglob("*")}
+        assert left in ({"x.png"}, {"x", "rates.csv", "rates.png"})
+    else:
+        assert ended.returncode == 2
+        assert ended.stderr.startswith("gateway: cannot write /proc")
+        assert len(ended.stderr.splitlines()) == 1

@@ -53,7 +53,11 @@ def test_search_is_in_names_and_whole_codes(search: str, found: bool) -> None:
 @pytest.mark.parametrize(
     ("command", "columns", "count"),
     [
-        ("countries", "Country 2 3 Cur Phone Nationality Id", 236),  # some names take two lines
+        (
+            "countries",
+            "Country ISO2 ISO3 Cur Phone Nationality Id",
+            236,
+        ),  # some names take two lines
         # There is no room for the time, which is told.
         ("wallet orders --take 2", ORDER_COLUMNS, 7),
     ],

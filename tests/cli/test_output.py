@@ -197,8 +197,35 @@ def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) 
         "orderId  note            quantity  createdAt",
         "─" * 59,
         "order-1                      1.50  2026-09-22T21:05:37.000Z",
-        "order-2  tab\\tand\\nline        12  2026-09-22T21:05:37.000Z",
+        "order-2  tab\\tand\\nline     12     2026-09-22T21:05:37.000Z",
     ]
+
+
+def test_decimal_points_stand_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of amounts that are text, of empty cells, and below a long heading."""
+    cells = [Decimal("1.5"), "-120.25", None, "3", Decimal("0.125")]
+    table = Table(("day", "a long heading"), [[day, cell] for day, cell in enumerate(cells)])
+
+    assert draw(table, 80, monkeypatch)[2:] == [
+        "  0           1.5",
+        "  1        -120.25",
+        "  2",
+        "  3           3",
+        "  4           0.125",
+    ]
+
+
+def test_the_status_of_an_order_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time and the customer are left out before it, as few of them as possible."""
+    names = ("orderId", "customerId", "pair", "status", "createdAt")
+    table = Table(names, [["o" * 10, "c" * 10, "EUR/USD", "cancelled", "t" * 24]])
+
+    shown = {width: draw(table, width, monkeypatch)[0].split() for width in (70, 60, 40, 24)}
+
+    assert shown[70] == [*names]
+    assert shown[60] == [*names[:4]]
+    assert shown[40] == ["orderId", "pair", "status"]
+    assert shown[24] == ["orderId", "pair"]
 
 
 def test_words_wrap_and_ids_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +251,7 @@ def test_word_that_is_wider_than_the_terminal_is_folded(monkeypatch: pytest.Monk
         # Only numbers, and texts that are numbers, stand to the right.
         (
             Table(("switch", "amount"), [[True, "1.5"], [False, "-10"]]),
-            ["switch  amount", "true       1.5", "false      -10"],
+            ["switch  amount", "true       1.5", "false    -10"],
         ),
         # The header stands in any case.
         (Table(("name",), []), ["name"]),

@@ -160,8 +160,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: CreateRequest.model_validate_json('{"notifications":5}'),
         "notifications\n  must be a list or tuple, not int",
     ),
-    (lambda: CreateRequest(person=CANARY), "person\n  must be PersonData or a mapping, not str"),  # type: ignore[arg-type]
-    (lambda: AddressesItem(address=CANARY), "address\n  must be Address or a mapping, not str"),  # type: ignore[arg-type]
+    (lambda: CreateRequest(person=CANARY), "person\n  must be a JSON object (PersonData), not str"),  # type: ignore[arg-type]
+    (lambda: AddressesItem(address=CANARY), "address\n  must be a JSON object (Address), not str"),  # type: ignore[arg-type]
     (lambda: CreateRequest(person=None), "person\n  may be left out, but not null"),
     (lambda: PersonData(password=4711), "password\n  must be a string, not int"),  # type: ignore[arg-type]
     (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),
@@ -185,7 +185,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "documents.0.dict\n  is not a field of DocumentsItem",
     ),
     (lambda: CreateRequest.model_validate({1: CANARY}), "1\n  is not a string, as the name"),
-    (lambda: CreateRequest.model_validate([CANARY]), "must be CreateRequest or a mapping, not"),
+    (lambda: CreateRequest.model_validate([CANARY]), "must be a JSON object (CreateRequest), not"),
     (lambda: CreateRequest.model_validate({"\ud800": CANARY}), "holds half of a surrogate"),
     (lambda: CreateRequest.model_validate_json("{"), "Invalid JSON"),
     (

@@ -75,6 +75,7 @@ def load(name: str) -> Any:
         found.help, found.no_args_is_help = SUMMARIES[name], True
     for words, command in {name: found, **members}.items():
         command.epilog = _examples(words)
+        command.short_help = (command.help or "").partition("\n\n")[0]  # else it is cut
         for used in command.params:
             if used.param_type_name == "argument":
                 # A type such as "<str>" says less than the name.

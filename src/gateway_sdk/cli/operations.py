@@ -35,8 +35,8 @@ ContentType: TypeAlias = Annotated[
 # Interface: Country record. The name is the first column, and the id the last.
 COLUMNS: Final = {
     "countryName": "Country",
-    "two_digit_iso_code": "2",
-    "three_digit_iso_code": "3",
+    "two_digit_iso_code": "ISO2",
+    "three_digit_iso_code": "ISO3",
     "currency": "Cur",
     "phone_code": "Phone",
     "nationality": "Nationality",
@@ -61,6 +61,7 @@ def countries(
     form = output.choose_form(as_json=as_json, as_csv=as_csv)
     known = ask(lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
+    found.sort(key=lambda it: _folded(search) not in map(_folded, codes_of(it)))  # a code first
     # Not `to_wire`, which writes an unknown fraction as a text.
     records = [country.model_dump(by_alias=True, exclude_unset=True) for country in found]
     rows = [[record.get(name) for name in COLUMNS] for record in records]
@@ -76,9 +77,15 @@ def matches(country: Country, search: str) -> bool:
     """Whether a search is part of a name or equals a code, without regard to case and accents."""
     wanted = _folded(search)
     names = (country.country_name, country.nationality)
+    return any(wanted in _folded(name) for name in names) or wanted in map(
+        _folded, codes_of(country)
+    )
+
+
+def codes_of(country: Country) -> set[str]:
     codes = {country.two_digit_iso_code, country.three_digit_iso_code, country.currency}
     codes |= {country.phone_code, (country.phone_code or "").lstrip("+")}
-    return any(wanted in _folded(name) for name in names) or wanted in map(_folded, codes - {None})
+    return {code for code in codes if code is not None}
 
 
 def _folded(text: str | None) -> str:

@@ -124,35 +124,52 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
+LESS: Final = ("customerId", "createdAt")
+"""Columns of orders that are left out first: the last one before the others."""
+
+
 def show_in_terminal(table: Table, console: Console) -> list[str]:
     """Show the columns that fit, at least two, and return the names of the others."""
     # The box adds a column to the padding between two columns.
     drawn = RichTable(
         box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
     )
+    names = [printable(name) for name in table.columns]
+    columns = [[printable(to_cell(row[it])) for row in table.rows] for it in range(len(names))]
+    needed = [
+        GAP + max(cell_len(word) for cell in (name, *cells) for word in cell.split(" "))
+        for name, cells in zip(names, columns, strict=True)
+    ]
     room = console.width + GAP
-    for heading, *values in zip(table.columns, *table.rows, strict=True):
-        cells = [printable(heading), *(printable(to_cell(value)) for value in values)]
-        room -= GAP + max(cell_len(word) for cell in cells for word in cell.split(" "))
-        if room < 0 and len(drawn.columns) >= FEWEST_COLUMNS:
-            break
+    kept = [*range(len(names))]
+    while sum(needed[it] for it in kept) > room and len(kept) > FEWEST_COLUMNS:
+        kept.remove(max(kept, key=lambda it: (names[it] in LESS and LESS.index(names[it]) + 1, it)))
+    wraps = sum(needed[it] for it in kept) > room
+    for it in kept:
         # Only words wrap: an id on two lines cannot be copied.
-        no_wrap = room >= 0 and not any(" " in cell for cell in cells)
-        # Gateways may write exact amounts as text.
-        are_amounts = all(_AMOUNT.fullmatch(cell) for cell in cells[1:])
+        no_wrap = not wraps and not any(" " in cell for cell in (names[it], *columns[it]))
+        are_amounts = all(_AMOUNT.fullmatch(cell) for cell in columns[it])
+        if are_amounts:
+            columns[it] = [cell.rjust(cell_len(names[it])) for cell in _aligned(columns[it])]
         drawn.add_column(
-            cells[0],
+            Text(names[it], justify="right" if are_amounts else "left"),
             style="" if drawn.columns else "bold",
-            justify="right" if are_amounts else "left",
             overflow="fold",
             no_wrap=no_wrap,
         )
-    count = len(drawn.columns)
-    for row in table.rows:
-        texts = (it if isinstance(it, Text) else printable(to_cell(it)) for it in row[:count])
-        drawn.add_row(*texts)
+    for place, row in enumerate(table.rows):
+        drawn.add_row(
+            *(row[it] if isinstance(row[it], Text) else columns[it][place] for it in kept)
+        )
     console.print(drawn)
-    return [printable(name) for name in table.columns[count:]]
+    return [names[it] for it in range(len(names)) if it not in kept]
+
+
+def _aligned(amounts: Sequence[str]) -> list[str]:
+    """Put the decimal points below each other; gateways may write exact amounts as text."""
+    parts = [amount.partition(".") for amount in amounts]
+    whole, point, rest = (max((len(part[it]) for part in parts), default=0) for it in range(3))
+    return [f"{part[0]:>{whole}}{part[1]:{point}}{part[2]:{rest}}" for part in parts]
 
 
 AsJson: TypeAlias = Annotated[

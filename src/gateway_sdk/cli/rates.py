@@ -18,7 +18,7 @@ from gateway_sdk.bulk import BulkResult, Outage, Progress
 from gateway_sdk.cli.arguments import GIVEN, argument, check_place, option, switch, writing
 from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.cli.series import draw_chart, read_series, shortest
+from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series, shortest
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import InvalidArgumentError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
@@ -103,8 +103,9 @@ def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[da
 
 
 def check_png(place: str) -> Path:
-    import_module("matplotlib")  # before any call is made
-    return check_place(place)
+    path = check_place(place)
+    load_matplotlib(path.parent)  # before any call is made
+    return path
 
 
 def check_out(place: str) -> Path:

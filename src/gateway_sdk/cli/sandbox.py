@@ -9,7 +9,6 @@ from collections import defaultdict
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -23,7 +22,7 @@ from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import check_place, option, writing
 from gateway_sdk.cli.process import CommandError, Status, printable, say, whole_output
 from gateway_sdk.cli.rates import Run, day_of
-from gateway_sdk.cli.series import Series, curve, draw_chart
+from gateway_sdk.cli.series import Series, curve, draw_chart, load_matplotlib
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -138,16 +137,15 @@ def demo(
     euro with many calls at a time, and shows them as a table and a chart. It takes some seconds and
     needs no network.
     """
-    # The chart comes last, so what it needs is looked for first.
-    import_module("matplotlib")
     began, console = time.monotonic(), output.make_console()
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
+    load_matplotlib(out)  # now, though the chart comes last
     rates_path, chart_path = check_place(out / "rates.csv"), check_place(out / "rates.png")
     heading = "Gateway demo: a year of exchange rates, asked from a gateway"
     console.print(heading, style="bold", end="\n\n")
     # A run that is stopped leaves nothing behind.
-    with tempfile.TemporaryDirectory() as draft:
+    with tempfile.TemporaryDirectory(prefix=".rates-", dir=out) as draft:
         journal = Path(draft) / "rates.db"
         run, users = asyncio.run(_fetch_rates(journal))
         with writing(rates_path, Status.FAILED):

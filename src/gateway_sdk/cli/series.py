@@ -1,17 +1,24 @@
 """Exchange rates as they are shown: tables, a curve of blocks, charts as PNG."""
 
+import atexit
 import io
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from importlib import import_module
 from itertools import cycle
 from math import inf
+from pathlib import Path
+from shutil import rmtree
 from statistics import fmean
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, Final
 
 from gateway_sdk import bulk
+from gateway_sdk.cli.arguments import writing
 from gateway_sdk.cli.output import Table
 
 
@@ -74,13 +81,13 @@ COLOURS: Final = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255",
 )  # fmt: skip
 """Okabe and Ito's palette, which colour-blind readers tell apart; and wine, of Paul Tol's."""
+FEW_DAYS: Final = 8  # have a label each; more would overlap
 REST: Final = "#c4c8cc"
 INK: Final = "#2b2f33"
 FAINT: Final = "#6b7177"
 STYLE: Final[Any] = {
     "figure.figsize": (10, 6.25),  # inches
     "figure.dpi": 160,  # 1600 by 1000 in all
-    "date.converter": "concise",
     "text.parse_math": False,  # a dollar begins no formula
     # What is not data is as faint as it can be read.
     **dict.fromkeys([f"axes.spines.{side}" for side in ("left", "right", "top", "bottom")], False),
@@ -96,22 +103,40 @@ STYLE: Final[Any] = {
 }
 
 
+def load_matplotlib(folder: Path) -> None:
+    """Import it; without a folder for temporary files, its cache gets one beside the chart."""
+    try:
+        TemporaryDirectory().cleanup()
+    except OSError:  # it would take one if there is no home either
+        with writing(folder):
+            ours = os.environ["MPLCONFIGDIR"] = mkdtemp(prefix=".matplotlib-", dir=folder)
+        atexit.register(rmtree, ours, ignore_errors=True)
+    import_module("matplotlib")
+
+
 def draw_chart(
     series: Series, *, title: str = "", subtitle: str = "", named: Sequence[str] = ()
 ) -> bytes:
     """Draw the rates of a lone currency, and of several an index from their first day on."""
     # Imported here, because it needs the extra [plot], and takes a second or two. Not pyplot, which
     # keeps figures for the whole process.
-    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib import dates as untyped, rc_context  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    dates: Any = untyped
     base, is_lone = series.base, len(series.rates) == 1
     drawn = {symbol: found for symbol, found in series.rates.items() if found}
     colours = dict(zip(named or drawn, cycle(COLOURS), strict=False))
     file = io.BytesIO()
     with rc_context(STYLE):
         figure: Any = Figure()
-        axes = figure.add_axes((0.06, 0.075, 0.8, 0.79))
+        room = (0.88, 0.83) if is_lone else (0.8, 0.79)  # without and with a legend and a subtitle
+        axes = figure.add_axes((0.06, 0.075, *room))
+        few = len(series.days) <= FEW_DAYS
+        axes.xaxis.set_major_locator(
+            dates.DayLocator() if few else dates.AutoDateLocator(minticks=3, maxticks=8)
+        )
+        axes.xaxis.set_major_formatter(dates.DateFormatter("%Y-%m-%d"))
         if grey := len(drawn) - len(colours):
             axes.plot([], [], color=REST, label=f"{grey} others")
         # Those in colour are drawn above the others, and the legend begins with the last one.
@@ -121,6 +146,7 @@ def draw_chart(
             axes.plot(
                 days,
                 [float(rate / unit) for rate in rates],
+                clip_on=False,  # at the ends of the axis
                 color=colours.get(symbol, REST),
                 linewidth=1.8 if symbol in colours else 0.9,
                 marker="o" if len(days) == 1 else "",  # a single rate makes no line

@@ -204,6 +204,8 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
     if GIVEN.get("sandbox") and isinstance(error, errors.NotFoundError):
         step = "Check the spelling."
+    if error.operation == CREATE_CUSTOMER.name and isinstance(error, errors.InvalidArgumentError):
+        step = "`gateway customer example` prints a file with every field."
     for name, variable in ENVIRONMENT.items():
         step = step.replace(variable, source_of(name))
     told = f"{printable(words)}{quote(error, personal=personal)}\n{step}"

@@ -50,7 +50,7 @@ _WANTED: Final = {
     "list_type": "a list or tuple",
     "sequence_str": "a list or tuple",
     "invalid-json-value": "a JSON value",
-    "model_type": "{class_name} or a mapping",
+    "model_type": "a JSON object ({class_name})",
 }
 _WRONG: Final = {
     "missing": "is missing",
