@@ -47,6 +47,17 @@ from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome
 if TYPE_CHECKING:
     from gateway_sdk.models import ErrorPayload
 
+__all__ = [
+    "AuthError", "AuthorizationDeniedError", "ConfigurationError", "ConflictError",
+    "ConnectionFailedError", "DeadlineExceededError", "ForbiddenError", "GatewayError",
+    "InvalidArgumentError", "InvalidRequestError", "JournalError", "LoginError",
+    "LoginRequiredError", "LoginTimeoutError", "MalformedResponseError", "MissingExtraError",
+    "NotFoundError", "OutageError", "RateLimitedError", "ReceiverUnavailableError", "RedirectError",
+    "ReplyLostError", "ReplyTimeoutError", "ServerError", "SessionStateError", "StateMismatchError",
+    "StatusError", "TokenRejectedError", "TokenStoreError", "UnauthorizedError",
+    "UnexpectedReplyError", "UploadFailedError",
+]  # fmt: skip
+
 _TEMPORARY: Final = frozenset({408, 429, *range(500, 600)} - {501, 505})
 """Statuses after which the same request may succeed; no retry helps an unknown method."""
 OUTCOME_TEXT: Final = {

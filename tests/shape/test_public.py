@@ -7,6 +7,7 @@ import enum
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,6 +20,7 @@ import gateway_sdk
 from gateway_sdk import errors
 
 WRITTEN = Path(__file__).with_name("public.txt")
+STAR = re.compile(r"^\s*from (\S+) import \*", re.MULTILINE)
 MODULES = (
     "gateway_sdk", "gateway_sdk.auth", "gateway_sdk.bulk", "gateway_sdk.cluster",
     "gateway_sdk.models", "gateway_sdk.operations", "gateway_sdk.otel",
@@ -115,6 +117,21 @@ def test_every_public_module_is_looked_at() -> None:
     found = {it.name for it in pkgutil.iter_modules(gateway_sdk.__path__) if it.name[0] != "_"}
 
     assert found == {place.split(".")[1] for place in MODULES[1:]} | at_the_top | {"cli"}
+
+
+def test_a_star_gives_public_names_only() -> None:
+    """Without `__all__` it gives whatever the module has imported."""
+    files = Path(gateway_sdk.__file__).parent.rglob("*.py")
+    starred = {place for file in files for place in STAR.findall(file.read_text(encoding="utf-8"))}
+
+    assert starred >= {"gateway_sdk.errors", "gateway_sdk.models.records"}
+    for place in starred:
+        module = importlib.import_module(place)
+        assert names_of(module) == sorted(
+            name for name, it in vars(module).items()
+            if getattr(it, "__module__", None) == place and name[0] != "_"
+            and isinstance(it, type)
+        )  # fmt: skip
 
 
 def test_every_error_can_be_imported_from_the_top() -> None:

@@ -16,6 +16,12 @@ from pydantic import (
 
 from gateway_sdk.models._base import HALF_OF_A_PAIR, IN_CLEAR, MASK, RequestModel, problem
 
+__all__ = [
+    "AdditionalDataItem", "Address", "AddressesItem", "Alternative", "CreateRequest",
+    "DocumentsItem", "GeoPosition", "MetadataItem", "Name", "NotificationsItem", "PersonData",
+    "RelatedToAddressItem", "Revision", "SecretQuestionItem", "TelephoneNumbersItem",
+]  # fmt: skip
+
 _T = TypeVar("_T")
 
 _HALF: Final = re.compile("[\ud800-\udfff]")

@@ -15,6 +15,8 @@ from pydantic import (
 
 from gateway_sdk.models._base import ReplyModel, RequestModel, problem, type_of
 
+__all__ = ["Country", "ErrorPayload", "ExchangeRateSeriesRequest", "OrderHistoryPage"]
+
 _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
