@@ -4,18 +4,9 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from pkgutil import resolve_name
 from types import FunctionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    TypeAlias,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import httpx
 
@@ -34,7 +25,7 @@ def declared(settings: type) -> Declared:
     return {name: hint.__metadata__ for name, hint in settings.__annotations__.items()}
 
 
-class Shown:
+class Default:
     """A default that a signature shows; given as an argument, it counts as not given."""
 
     _value: object = ...  # it is elsewhere: that of the session, or of the environment
@@ -42,28 +33,22 @@ class Shown:
     def __init__(self, value: object) -> None:
         self._value = value
 
-    def __eq__(self, other: object) -> bool:
-        return other == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
-
     def __repr__(self) -> str:
         return "..." if self._value is ... else repr(self._value)
 
 
+INHERITED: Final[Any] = Default(...)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def show_settings(
-    *, inherited: Collection[str] = (), of: Callable[[], type] | None = None
-) -> Callable[[_F], _F]:
+def shown(*, inherited: Collection[str] = (), late: str = "") -> Callable[[_F], _F]:
     """Show the keys of `**settings: Unpack[...]` in a signature: to mocks, help and editors."""
+    # With *late*, such as "module:Settings", they are imported when somebody looks.
 
     def decorate(function: _F) -> _F:
-        late = LateSignature.__new__(LateSignature)
-        late.make = partial(_with_settings, cast("Any", function), inherited, of)
-        cast("Any", function).__signature__ = late
+        signature = LateSignature.__new__(LateSignature)
+        signature.make = partial(_with_settings, cast("Any", function), inherited, late)
+        cast("Any", function).__signature__ = signature
         return function
 
     return decorate
@@ -83,21 +68,22 @@ class LateSignature(inspect.Signature):
 
 
 def _with_settings(
-    function: FunctionType, inherited: Collection[str], of: Callable[[], type] | None
+    function: FunctionType, inherited: Collection[str], late: str
 ) -> inspect.Signature:
     bare = FunctionType(function.__code__, {}, argdefs=function.__defaults__)
     bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
     signature = inspect.signature(bare)
-    *shown, rest = signature.parameters.values()
-    settings = of() if of else get_args(rest.annotation)[0]
-    hints = get_type_hints(get_origin(settings) or settings, include_extras=True)
-    for name, hint in hints.items():
+    *parameters, rest = signature.parameters.values()
+    settings = get_args(rest.annotation)[0]
+    if late:
+        settings = resolve_name(late)
+    for name, hint in (get_origin(settings) or settings).__annotations__.items():
         kind, default = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, None)
-        default = ... if name in inherited else default
-        default = None if default is None else Shown(default)
+        default = None if default is None else Default(default)
+        default = INHERITED if name in inherited else default
         one = inspect.Parameter(name, rest.KEYWORD_ONLY, default=default, annotation=kind)
-        shown.append(one)
-    return signature.replace(parameters=shown)
+        parameters.append(one)
+    return signature.replace(parameters=parameters)
 
 
 def checked(declared: Declared, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +103,7 @@ def check_names(where: str, settings: Any, known: Collection[str]) -> dict[str, 
             close = close or get_close_matches(name, sorted(known), 1)
             hint = f": did you mean {' or '.join(close)}?" if close else ""
             raise ConfigurationError(f"{where} has no argument {name!r}{hint}")
-    return {name: value for name, value in settings.items() if not isinstance(value, Shown)}
+    return {name: value for name, value in settings.items() if not isinstance(value, Default)}
 
 
 def check_timeout(name: str, timeout: object) -> httpx.Timeout:

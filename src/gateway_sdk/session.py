@@ -1,15 +1,13 @@
 """The session: making, opening and closing it, views of it, and its methods by name."""
 
 import inspect
-from collections.abc import Mapping
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
-from gateway_sdk._call.call import Caller
+from gateway_sdk._call.call import CallArguments, Caller
 from gateway_sdk._call.connect import Connecting
-from gateway_sdk._call.options import OPTIONS, Options, PerCall, ViewSettings, shows_options
+from gateway_sdk._call.options import OPTIONS, PER_CALL, Options, ViewSettings
 from gateway_sdk._call.shared_state import SharedState
-from gateway_sdk._checks import check_names, show_settings
-from gateway_sdk._http.request import OnProgress
+from gateway_sdk._checks import check_names, shown
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._settings import (
     DECLARED,
@@ -33,15 +31,6 @@ from gateway_sdk.outcome import Reply
 T = TypeVar("T")
 
 
-class CallArguments(PerCall, total=False):
-    """What `send` makes a call of."""
-
-    path: Mapping[str, str] | None
-    body: object
-    content_type: str | None
-    on_progress: OnProgress | None
-
-
 class GatewaySession(NotPickled):
     """A client of one gateway; make one per service and share it among all tasks.
 
@@ -49,7 +38,7 @@ class GatewaySession(NotPickled):
     closes it. It can be used only in the event loop and the process in which it was opened.
     """
 
-    @show_settings()
+    @shown()
     def __init__(
         self, base_url: str, *, access_token: AccessTokenGiven, **settings: Unpack[SessionSettings]
     ) -> None:
@@ -114,7 +103,7 @@ class GatewaySession(NotPickled):
         self.country_data = CountryDataArea(caller)
 
     @classmethod
-    @show_settings(inherited=ENVIRONMENT)
+    @shown(inherited=ENVIRONMENT)
     def from_env(cls, **overrides: Unpack[EnvironmentSettings]) -> Self:
         """Make a session from the environment.
 
@@ -136,7 +125,7 @@ class GatewaySession(NotPickled):
         given = check_names("from_env", overrides, known)
         return cls(**with_access_token(with_environment(given)))
 
-    @show_settings(inherited=OPTIONS)
+    @shown(inherited=OPTIONS)
     def with_options(self, **changes: Unpack[ViewSettings]) -> Self:
         """Return a view of this session with other options.
 
@@ -190,17 +179,9 @@ class GatewaySession(NotPickled):
         self, operation: Operation[Any], *, into: Any, **given: Unpack[CallArguments]
     ) -> Reply[Any]: ...
 
-    @shows_options
+    @shown(inherited=PER_CALL)
     async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        into: Any = None,
-        path: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-        on_progress: OnProgress | None = None,
-        **call: Unpack[PerCall],
+        self, operation: Operation[Any], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Reply[Any]:
         """Make one call and return its reply, with status, header fields and attempts.
 
@@ -223,7 +204,7 @@ class GatewaySession(NotPickled):
             SessionStateError: the session is closed, or belongs to another event loop or process.
             GatewayError: the call failed; `outcome` says what the gateway did.
         """
-        return await self._caller.send(operation, into, call, path, body, content_type, on_progress)
+        return await self._caller.send(operation, into, given)
 
     async def connect(self) -> None:
         """Get an access token, and open a connection, which the next call uses; send no request.

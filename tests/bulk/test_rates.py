@@ -7,8 +7,17 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from pydantic import BaseModel, Field
 
-from gateway_sdk import GatewaySession, InvalidArgumentError, JournalError, bulk
+from gateway_sdk import (
+    Advice,
+    GatewaySession,
+    InvalidArgumentError,
+    JournalError,
+    Outcome,
+    UnexpectedReplyError,
+    bulk,
+)
 from gateway_sdk.bulk import RateRow, currencies_of, rate_rows
 from gateway_sdk.models import Country, ExchangeRateSeriesRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
@@ -201,6 +210,14 @@ def test_wrong_options_are_refused_at_once() -> None:
         gateway.currency.exchange_rate_series_bulk([YEAR], concurrency=0)
     with pytest.raises(InvalidArgumentError, match="needs job="):
         gateway.currency.exchange_rate_series_bulk([YEAR], journal="x", job="")
+    with pytest.raises(InvalidArgumentError, match="into must be a type"):
+        gateway.currency.exchange_rate_series_bulk([YEAR], into=5)
+    with pytest.raises(InvalidArgumentError, match="Authorization"):
+        gateway.currency.exchange_rate_series_bulk([YEAR], headers={"Authorization": "x"})
+    for name in ("dump", "load"):
+        options: Any = {name: dict, "journal": "x"}
+        with pytest.raises(InvalidArgumentError, match="give into=, or dump= and load="):
+            gateway.currency.exchange_rate_series_bulk([YEAR], into=Series, **options)
 
 
 async def test_a_ledger_of_the_user_needs_no_job() -> None:
@@ -210,3 +227,33 @@ async def test_a_ledger_of_the_user_needs_no_job() -> None:
 
     assert result.value["base"] == "EUR"
     assert [entry.state for entry in ledger.entries.values()] == ["done"]
+
+
+class Series(BaseModel):
+    base: str
+    start: date = Field(validation_alias="startDate", strict=True)  # from JSON a text is a date
+
+
+async def test_a_series_is_read_into_a_type_and_its_journal_keeps_the_reply(path: Path) -> None:
+    sandbox = Sandbox()
+    async with at(sandbox, parse_float=Decimal) as gateway:
+        (plain,) = await fetched(gateway, [YEAR], into=Series, headers={"X-Trace": "1"})
+        (new,) = await fetched(gateway, [YEAR], into=Series, journal=path)
+        (stored,) = await fetched(gateway, [YEAR], into=Series, journal=path)
+        (as_it_came,) = await fetched(gateway, [YEAR], journal=path)
+        (odd,) = await fetched(gateway, [YEAR], into=list[Series], journal=path)
+
+    values = [result.value for result in (plain, new, stored)]
+    assert values == [Series.model_validate({"base": "EUR", "startDate": date(2025, 1, 1)})] * 3
+    assert [call.headers.get("X-Trace") for call in sandbox.received] == ["1", None]
+    assert len(rate_rows(as_it_came.value, base="EUR") or []) > 500
+    assert (type(odd.error), odd.outcome) == (UnexpectedReplyError, Outcome.APPLIED)
+    assert getattr(odd.error, "problems", "") == "it: Input should be a valid array"
+
+
+async def test_a_reply_that_does_not_fit_is_kept_in_the_journal(path: Path) -> None:
+    async with at(Sandbox()) as gateway:
+        (odd,) = await fetched(gateway, [YEAR], into=int, journal=path)
+
+    assert (odd.outcome, odd.advice) == (Outcome.APPLIED, Advice.FIX)
+    assert [(row["state"], row["value"]["base"]) for row in rows(path)] == [("done", "EUR")]

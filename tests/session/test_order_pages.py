@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from gateway_sdk import GatewaySession, InvalidArgumentError, UnexpectedReplyError
 from gateway_sdk.outcome import Outcome
@@ -80,7 +81,7 @@ async def test_arguments_are_checked_before_anything_is_sent() -> None:
 
     async with session as gateway:
         with pytest.raises(InvalidArgumentError, match="take"):
-            await anext(gateway.wallet.order_history_pages("all"))  # type: ignore[arg-type]
+            await anext(gateway.wallet.order_history_pages("all"))  # type: ignore[call-overload]
 
     assert asked == []
 
@@ -97,3 +98,44 @@ async def test_pages_of_the_sandbox_are_all_orders() -> None:
 
     ids = [order["orderId"] for page in pages for order in page["orders"]]
     assert len(ids) == len(set(ids)) == pages[0]["total"]
+
+
+class Orders(BaseModel):
+    orders: list[int]
+
+
+async def test_pages_take_the_options_of_the_operation() -> None:
+    """An empty page, at which they end, need not be of the type."""
+    seen: list[str | None] = []
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("X-Trace"))
+        return httpx.Response(200, json={"orders": [1, 2]} if len(seen) == 1 else [])
+
+    async with GatewaySession(
+        "https://gateway.test", access_token="t", transport=httpx.MockTransport(reply)
+    ) as gateway:
+        history = gateway.wallet.order_history_pages
+        pages = [page async for page in history(into=Orders, headers={"X-Trace": "1"}, deadline=9)]
+
+        assert pages == [Orders(orders=[1, 2])]
+        assert seen == ["1", "1"]
+        wrong: Any
+        for wrong in ({"into": 5}, {"deadline": 0}, {"dead_line": 5}):
+            with pytest.raises(InvalidArgumentError):
+                _ = [page async for page in history(**wrong)]
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("page", [[1], {"orders": ["one"]}])
+async def test_a_page_that_is_not_of_the_type_is_an_error(page: Any) -> None:
+    session, _ = replying(page)
+
+    async with session as gateway:
+        with pytest.raises(UnexpectedReplyError, match="does not fit") as caught:
+            _ = [page async for page in gateway.wallet.order_history_pages(into=Orders)]
+
+    assert (caught.value.operation, caught.value.status) == ("order_history", 200)
+    assert caught.value.outcome is Outcome.APPLIED
+    assert len(caught.value.attempts) == 1
+    assert caught.value.problems

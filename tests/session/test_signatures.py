@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewayError, GatewaySession, GatewayTransport, bulk, operations
-from gateway_sdk._call.options import OPTIONS, PerCall, shows_options
+from gateway_sdk._call.options import OPTIONS, PER_CALL, PerCall
+from gateway_sdk._checks import shown
 from gateway_sdk._settings import DECLARED
 
 URL: Final = "https://gateway.test"
@@ -132,12 +133,13 @@ def test_views_inherit_what_is_shown_as_a_default() -> None:
 
 
 def test_defaults_are_shown_with_their_values() -> None:
-    shown = inspect.signature(GatewaySession).parameters
+    known = inspect.signature(GatewaySession).parameters
 
-    assert {name: shown[name].default for name in DECLARED if name != "access_token"} == {
-        name: default for name, (default, _) in DECLARED.items() if name != "access_token"
+    assert {name: repr(known[name].default) for name in DECLARED if name != "access_token"} == {
+        name: repr(default) for name, (default, _) in DECLARED.items() if name != "access_token"
     }
-    assert str(shown["max_connections"]) == "max_connections: int = 50"
+    assert str(known["max_connections"]) == "max_connections: int = 50"
+    assert str(inspect.signature(GatewaySession.from_env).parameters["tenant_id"]).endswith("= ...")
     assert str(inspect.signature(session().country_data.list_countries)).startswith(
         "(*, headers: collections.abc.Mapping[str, str | None] | None = ..., "
         "deadline: float | None = ...) -> "
@@ -147,7 +149,7 @@ def test_defaults_are_shown_with_their_values() -> None:
 def test_a_signature_that_is_made_late_is_like_any_other() -> None:
     def function(first: int, **settings: Unpack[PerCall]) -> None: ...
 
-    shows_options(function)
+    shown(inherited=PER_CALL)(function)
     late: Any = function.__dict__["__signature__"]
 
     assert not hasattr(late, "other")

@@ -10,6 +10,7 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import (
+    Advice,
     GatewaySession,
     Outcome,
     Reply,
@@ -153,6 +154,12 @@ async def every_result() -> None:
         assert_type(result.item, str)
         assert_type(result.value, Any)  # a method that is generic in `into` would leave it unknown
         assert_type(result.attempts, int)
+        assert_type(result.advice, Advice | None)
+        assert_type(result.outcome, Outcome | None)
+    async for page in gateway.wallet.order_history_pages(into=list[Country], deadline=5):
+        assert_type(page, list[Country])
+    async for page in gateway.wallet.order_history_pages(headers={"X-Trace": "1"}):
+        assert_type(page, Any)
     query = ExchangeRateSeriesRequest(
         base="EUR", symbols="USD", start_date="2026-01-01", end_date="2026-01-31"
     )
@@ -167,6 +174,10 @@ async def every_result() -> None:
     ):
         assert_type(series.item, ExchangeRateSeriesRequest)
         assert_type(bulk.rate_rows(series.value, base="EUR"), list[bulk.RateRow] | None)
+    async for typed in gateway.currency.exchange_rate_series_bulk([query], into=Country, job="j"):
+        assert_type(typed.value, Country)
+    async for either in gateway.currency.exchange_rate_series_bulk([query], into=Country | None):
+        assert_type(either.value, Any)
 
     async def measure(word: str) -> int:
         return len(word)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
-from gateway_sdk._call.options import IntoAny, Options, PerCall, check_gateway
+from gateway_sdk._call.options import Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._http.reply import SUCCESS, BodyReader, ContentError, RawReply, check_type, decode
@@ -40,6 +40,7 @@ from gateway_sdk.errors import (
     InvalidArgumentError,
     TokenRejectedError,
     UnauthorizedError,
+    UnexpectedReplyError,
 )
 from gateway_sdk.operations import LIST_COUNTRIES, Content, Operation
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_of
@@ -54,6 +55,19 @@ class Unchecked(partial[object]):
     """A body that is checked within the call, where its model may be loaded in a thread."""
 
 
+class RequestArguments(TypedDict, total=False):
+    """What a request is made of; `GatewaySession.send` describes it."""
+
+    path: Mapping[str, str] | None
+    body: object
+    content_type: str | None
+    on_progress: OnProgress | None
+
+
+class CallArguments(RequestArguments, PerCall, total=False):
+    """What a call is made of."""
+
+
 class Caller:
     def __init__(self, shared: SharedState, options: Options) -> None:
         check_gateway(options.access_token, shared.base_url)
@@ -61,29 +75,22 @@ class Caller:
         self.options = options
 
     def call(
-        self,
-        operation: Operation[T],
-        options: PerCall,
-        *,
-        path: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-        on_progress: OnProgress | None = None,
+        self, operation: Operation[T], options: PerCall, **request: Unpack[RequestArguments]
     ) -> Coroutine[Any, Any, T]:
         into = None
         if options and operation.reply is Any:
-            into = cast("IntoAny", options).pop("into", None)
-        call = Call(self.shared, self.options, operation, into)
-        return call.run(options, path, body, content_type, on_progress)
+            into = cast("dict[str, Any]", options).pop("into", None)
+        return Call(self.shared, self.options, operation, into).run(options, **request)
 
-    async def send(
-        self, operation: Operation[T], into: Any, options: PerCall, *given: Any
-    ) -> Reply[T]:
+    async def send(self, operation: Operation[T], into: Any, given: CallArguments) -> Reply[T]:
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         began = time.monotonic()
         call = Call(self.shared, self.options, operation, into)
-        value: T = await call.run(options, *given)
+        options: Any = given
+        of_request = RequestArguments.__optional_keys__ & given.keys()
+        request = {name: options.pop(name) for name in of_request}
+        value: T = await call.run(options, **request)
         reply = cast("RawReply", call.reply)
         return Reply(
             value=value,
@@ -353,6 +360,23 @@ class Call:
                         break
         finally:
             reader.finish()
+
+    def unexpected(self, why: str) -> UnexpectedReplyError:
+        """Return an error for the reply, which was decoded."""
+        reply = cast("RawReply", self.reply)
+        headers = reply.headers
+        error = UnexpectedReplyError(why, status=reply.status, body=reply.body, headers=headers)
+        return error.of_call(self._operation.name, self._repeatability, self.attempts)
+
+    def read_into(self, into: Any, reply: RawReply | None = None) -> Any:
+        """Validate the reply, which was decoded, into a type."""
+        self._into = into
+        try:
+            return self._value_of(reply or cast("RawReply", self.reply))
+        except GatewayError as error:
+            if self.attempts:
+                error.of_call(self._operation.name, self._repeatability, self.attempts)
+            raise
 
     def _value_of(self, reply: RawReply) -> Any:
         if reply.status not in SUCCESS:

@@ -4,20 +4,13 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Any, Final, TypeAlias, TypedDict
 
 import httpx
 from pydantic import SecretStr
 
 from gateway_sdk._call.deadline import Silence
-from gateway_sdk._checks import (
-    check_names,
-    check_seconds,
-    check_timeout,
-    checked,
-    declared,
-    show_settings,
-)
+from gateway_sdk._checks import check_names, check_seconds, check_timeout, checked, declared
 from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
@@ -61,23 +54,18 @@ def _check_headers(_: str, headers: object) -> Mapping[str, str]:
     return merge_headers(NO_VALUES, headers)
 
 
+Headers: TypeAlias = Mapping[str, str | None] | None
+
+
 class PerCall(TypedDict, total=False):
     """What one call can have in place of the session's: more headers, another deadline."""
 
-    headers: Annotated[Mapping[str, str | None] | None, None, _check_headers]
+    headers: Annotated[Headers, None, _check_headers]
     # Seconds for a whole call: long enough to upload 1 GiB at 15 Mbit/s.
     deadline: Annotated[float | None, 600.0, check_seconds]
 
 
-class IntoAny(PerCall, total=False):
-    """The options of a call whose reply the interface leaves open; a union is no `type`."""
-
-    into: Any
-
-
 PER_CALL: Final = PerCall.__optional_keys__
-shows_options: Final = show_settings(inherited=PER_CALL)
-"""For what makes calls: shows the options of one call in its signature."""
 
 
 class CallSettings(PerCall, total=False):

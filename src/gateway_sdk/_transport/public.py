@@ -10,14 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, U
 
 import httpx
 
-from gateway_sdk._checks import (
-    check_count,
-    check_names,
-    check_switch,
-    checked,
-    declared,
-    show_settings,
-)
+from gateway_sdk._checks import check_count, check_names, check_switch, checked, declared, shown
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RequestBase
 from gateway_sdk._python import safe_repr
@@ -220,7 +213,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         ConfigurationError: an argument is wrong; the message names it.
     """
 
-    @show_settings()
+    @shown()
     def __init__(self, **settings: Unpack[ConnectionSettings]) -> None:
         given = check_names("GatewayTransport", settings, CONNECTION)
         self._config = EngineConfig.of(given)

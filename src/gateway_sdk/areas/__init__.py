@@ -6,7 +6,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gateway_sdk._call.call import Caller
-from gateway_sdk._call.options import PerCall
+from gateway_sdk._call.options import PER_CALL, PerCall
+from gateway_sdk._checks import shown
 from gateway_sdk.errors import InvalidArgumentError
 
 T = TypeVar("T")
@@ -17,6 +18,12 @@ class IntoType(PerCall, Generic[T]):
     """The options of a call whose reply is validated into a type."""
 
     into: type[T]
+
+
+class IntoAny(PerCall, total=False):
+    """The options of a call whose reply the interface leaves open; a union is no `type`."""
+
+    into: Any
 
 
 class Area:
@@ -31,6 +38,11 @@ class Area:
         InvalidArgumentError: an argument is wrong; nothing was sent.
         GatewayError: the call failed; its `outcome` says what the gateway did.
     """
+
+    def __init_subclass__(cls) -> None:
+        for method in vars(cls).values():
+            if "call" in getattr(method, "__annotations__", ()):
+                shown(inherited=PER_CALL)(method)
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller

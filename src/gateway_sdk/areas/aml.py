@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import IntoAny, shows_options
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas import Area, IntoType, T
+from gateway_sdk.areas import Area, IntoAny, IntoType, T
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ class AmlArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
-    @shows_options
     async def change_document_status(
         self,
         document_id: str,
@@ -101,7 +99,6 @@ class AmlArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
-    @shows_options
     async def update_document(
         self,
         document_id: str,
@@ -155,7 +152,6 @@ class AmlArea(Area):
         **call: Unpack[IntoAny],
     ) -> Any: ...
 
-    @shows_options
     async def upload_document(
         self,
         content: "BodyContent",

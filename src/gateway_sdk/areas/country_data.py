@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from gateway_sdk import operations
-from gateway_sdk._call.options import PerCall, shows_options
+from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 class CountryDataArea(Area):
     """Lists the countries of the world."""
 
-    @shows_options
     async def list_countries(self, **call: Unpack[PerCall]) -> "list[Country]":
         """Return every country that the gateway knows, in its order.
 

@@ -1,26 +1,30 @@
 """The currency area: exchange rates."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from datetime import date
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast, overload
+
+from pydantic_core import to_json
 
 from gateway_sdk import models, operations
-from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import IntoAny, shows_options
-from gateway_sdk._checks import show_settings
-from gateway_sdk.areas import Area, IntoType, T, checked
+from gateway_sdk._call.call import Call, Caller, Unchecked
+from gateway_sdk._checks import INHERITED, shown
+from gateway_sdk._http.reply import RawReply, check_type
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk.results import BulkResult
-    from gateway_sdk.bulk.run import RunSettings
+    from gateway_sdk.bulk.run import FrontSettings
     from gateway_sdk.models import ExchangeRateSeriesRequest
 
+    Query: TypeAlias = ExchangeRateSeriesRequest
+    Settings: TypeAlias = FrontSettings[Query, T]
+    Queries: TypeAlias = Iterable[Query] | AsyncIterable[Query]
 
-def _settings_of_runs() -> type:
-    from gateway_sdk.bulk.run import RunSettings  # noqa: PLC0415 - most programs make no bulk runs
-
-    return RunSettings
+Codes: TypeAlias = str | Iterable[str]
+Day: TypeAlias = str | date
 
 
 class CurrencyArea(Area):
@@ -28,32 +32,16 @@ class CurrencyArea(Area):
 
     @overload
     async def exchange_rate_series(
-        self,
-        base: str,
-        symbols: str | Iterable[str],
-        start_date: str | date,
-        end_date: str | date,
-        **call: Unpack[IntoType[T]],
+        self, base: str, symbols: Codes, start_date: Day, end_date: Day, **call: Unpack[IntoType[T]]
     ) -> T: ...
 
     @overload
     async def exchange_rate_series(
-        self,
-        base: str,
-        symbols: str | Iterable[str],
-        start_date: str | date,
-        end_date: str | date,
-        **call: Unpack[IntoAny],
+        self, base: str, symbols: Codes, start_date: Day, end_date: Day, **call: Unpack[IntoAny]
     ) -> Any: ...
 
-    @shows_options
     async def exchange_rate_series(
-        self,
-        base: str,
-        symbols: str | Iterable[str],
-        start_date: str | date,
-        end_date: str | date,
-        **call: Unpack[IntoAny],
+        self, base: str, symbols: Codes, start_date: Day, end_date: Day, **call: Unpack[IntoAny]
     ) -> Any:
         """Return the exchange rates of currencies against a base over a range of days.
 
@@ -85,21 +73,32 @@ class CurrencyArea(Area):
         body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, request))
         return await self._caller.call(operation, call, body=body)
 
-    @show_settings(of=_settings_of_runs)
+    @overload
     def exchange_rate_series_bulk(
-        self,
-        queries: "Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest]",
-        **settings: Unpack["RunSettings[ExchangeRateSeriesRequest, Any]"],
-    ) -> "AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]":
+        self, queries: "Queries", *, into: type[T], **settings: Unpack["Settings[T]"]
+    ) -> "AsyncGenerator[BulkResult[Query, T], None]": ...
+
+    @overload
+    def exchange_rate_series_bulk(
+        self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings[Any]"]
+    ) -> "AsyncGenerator[BulkResult[Query, Any], None]": ...
+
+    @shown(inherited={"headers"}, late="gateway_sdk.bulk.run:FrontSettings")
+    def exchange_rate_series_bulk(
+        self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings[Any]"]
+    ) -> "AsyncGenerator[BulkResult[Query, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
-        The options are those of `gateway_sdk.bulk.run`. Without `job`, the job of the journal is
-        named by the base URL and a digest of the tenant, so that the journal of another gateway
-        or tenant is refused.
+        The other options are those of `gateway_sdk.bulk.run`: `deadline` is the run's, and that of
+        each call is the session's. Without `job`, the job of the journal is named by the base URL
+        and a digest of the tenant, so that the journal of another gateway or tenant is refused.
 
         Args:
             queries: The requests; `ExchangeRateSeriesRequest.split` cuts long ranges. An item of
                 another type becomes a result with an error.
+            into: The type of the values. A journal keeps the JSON of the gateway, and this is the
+                `load` then: a reply that does not fit is in the journal all the same.
+            headers: More headers of each request.
 
         Yields:
             One result per query, with the decoded body as its value; `bulk.rate_rows` makes rows
@@ -112,16 +111,33 @@ class CurrencyArea(Area):
         from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
 
         operation = operations.EXCHANGE_RATE_SERIES
-        job = settings.get("job")
-        if isinstance(settings.get("journal"), str | PathLike) and job is None:
-            gateway = self._caller.options.gateway_name(self._caller.shared.base_url)
-            job = f"{operation.name} of {gateway}"
-            if self._caller.shared.parse_float is not None:
-                job += ", parse_float"  # which decides on the values
-        settings["job"] = job
+        given = cast("dict[str, Any]", settings)
+        own: Any = {"headers": given.pop("headers", INHERITED)}
+        options = self._caller.options.of_one_call(operation.name, own)
+        caller = Caller(self._caller.shared, options)
+        if into is not None:
+            check_type(into)
+            if given.get("journal") is not None:
+                given["load"], into = _loader(caller, into, given), None
+        if isinstance(given.get("journal"), str | PathLike) and given.get("job") is None:
+            job = f"{operation.name} of {options.gateway_name(caller.shared.base_url)}"
+            decides = caller.shared.parse_float is not None  # on the values
+            given["job"] = job + (", parse_float" if decides else "")
 
-        async def fetch(query: "ExchangeRateSeriesRequest") -> Any:
+        async def fetch(query: "Query") -> Any:
             body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
-            return await self._caller.call(operation, {}, body=body)
+            return await caller.call(operation, IntoAny(into=into), body=body)
 
-        return run(fetch, queries, **settings)
+        return run(fetch, queries, **given)
+
+
+def _loader(caller: Caller, into: Any, settings: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Return what validates the JSON of a journal like a reply."""
+    if settings.get("dump") is not None or settings.get("load") is not None:
+        raise InvalidArgumentError("give into=, or dump= and load=", field="into")
+
+    def load(value: Any) -> Any:
+        call = Call(caller.shared, caller.options, operations.EXCHANGE_RATE_SERIES)
+        return call.read_into(into, RawReply(200, [], {}, body=to_json(value)))
+
+    return load

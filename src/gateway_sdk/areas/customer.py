@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import IntoAny, shows_options
-from gateway_sdk.areas import Area, IntoType, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.models import CreateRequest, Revision
 
+    Customer: TypeAlias = CreateRequest | Mapping[str, Any]
     Revisions: TypeAlias = Mapping[str, str] | Iterable[Revision]
 
 
@@ -19,19 +19,12 @@ class CustomerArea(Area):
     """Creates customers and revises them."""
 
     @overload
-    async def create_customer(
-        self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoType[T]]
-    ) -> T: ...
+    async def create_customer(self, request: "Customer", **call: Unpack[IntoType[T]]) -> T: ...
 
     @overload
-    async def create_customer(
-        self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoAny]
-    ) -> Any: ...
+    async def create_customer(self, request: "Customer", **call: Unpack[IntoAny]) -> Any: ...
 
-    @shows_options
-    async def create_customer(
-        self, request: "CreateRequest | Mapping[str, Any]", **call: Unpack[IntoAny]
-    ) -> Any:
+    async def create_customer(self, request: "Customer", **call: Unpack[IntoAny]) -> Any:
         """Create a customer; a second call creates a second one, so it is never repeated for you.
 
         The interface leaves the reply open (see `Area`); the sandbox replies:
@@ -61,7 +54,6 @@ class CustomerArea(Area):
         self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoAny]
     ) -> Any: ...
 
-    @shows_options
     async def revise_customer(
         self, customer_id: str, revisions: "Revisions", **call: Unpack[IntoAny]
     ) -> Any:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Unpack
 
 from gateway_sdk import operations
-from gateway_sdk._call.options import PerCall, shows_options
+from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 class KycArea(Area):
     """Calls the webhook."""
 
-    @shows_options
     async def send_webhook(
         self,
         content: "BodyContent | None" = None,

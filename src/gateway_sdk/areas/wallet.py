@@ -4,11 +4,9 @@ from collections.abc import AsyncGenerator
 from typing import Any, Unpack, overload
 
 from gateway_sdk import models, operations
-from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import IntoAny, shows_options
-from gateway_sdk.areas import Area, IntoType, T, checked
-from gateway_sdk.errors import UnexpectedReplyError
-from gateway_sdk.outcome import Reply
+from gateway_sdk._call.call import Call, Unchecked
+from gateway_sdk._http.reply import check_type
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 
 
 class WalletArea(Area):
@@ -20,7 +18,6 @@ class WalletArea(Area):
     @overload
     async def order_history(self, page: int, take: int, **call: Unpack[IntoAny]) -> Any: ...
 
-    @shows_options
     async def order_history(self, page: int, take: int, **call: Unpack[IntoAny]) -> Any:
         """Return one page of the tenant's order history.
 
@@ -45,8 +42,18 @@ class WalletArea(Area):
         body = _page_request(page, take)
         return await self._caller.call(operations.ORDER_HISTORY, call, body=body)
 
+    @overload
+    def order_history_pages(
+        self, take: int = 100, *, first_page: int = 1, **call: Unpack[IntoType[T]]
+    ) -> AsyncGenerator[T, None]: ...
+
+    @overload
+    def order_history_pages(
+        self, take: int = 100, *, first_page: int = 1, **call: Unpack[IntoAny]
+    ) -> AsyncGenerator[Any, None]: ...
+
     async def order_history_pages(
-        self, take: int = 100, *, first_page: int = 1
+        self, take: int = 100, *, first_page: int = 1, **call: Unpack[IntoAny]
     ) -> AsyncGenerator[Any, None]:
         """Yield the pages of the tenant's order history, up to an empty one.
 
@@ -61,7 +68,8 @@ class WalletArea(Area):
                 out the newest orders.
 
         Yields:
-            The decoded body of each page that has orders, as `order_history` returns it.
+            The decoded body of each page that has orders, as `order_history` returns it; `into` is
+            the type of a page, and validates it when its orders have been found.
 
         Raises:
             InvalidArgumentError: an argument is no integer.
@@ -72,17 +80,20 @@ class WalletArea(Area):
         # Interface: Endpoints 4; Order history page request
         before: list[Any] | None = None
         page = first_page
+        into = call.pop("into", None)
+        if into is not None:
+            check_type(into)
         while True:
-            body = _page_request(page, take)
-            reply = await self._caller.send(operations.ORDER_HISTORY, None, {}, None, body)
-            orders = _orders_of(reply.value)
+            made = Call(self._caller.shared, self._caller.options, operations.ORDER_HISTORY)
+            value = await made.run(call, body=_page_request(page, take))
+            orders = _orders_of(value)
             if orders is None:
-                raise _unexpected(reply, "the page has no list of orders, or several lists")
+                raise made.unexpected("the page has no list of orders, or several lists")
             if not orders:
                 return
             if orders == before:
-                raise _unexpected(reply, "the gateway returned the same page twice")
-            yield reply.value
+                raise made.unexpected("the gateway returned the same page twice")
+            yield value if into is None else made.read_into(into)
             before = orders
             page += 1
 
@@ -92,7 +103,6 @@ class WalletArea(Area):
     @overload
     async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any: ...
 
-    @shows_options
     async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any:
         """Return the trading orders of a customer.
 
@@ -122,7 +132,6 @@ class WalletArea(Area):
     @overload
     async def spot_trading_available_balance(self, **call: Unpack[IntoAny]) -> Any: ...
 
-    @shows_options
     async def spot_trading_available_balance(self, **call: Unpack[IntoAny]) -> Any:
         """Return the balance that the tenant has for spot trading.
 
@@ -146,7 +155,6 @@ class WalletArea(Area):
     @overload
     async def cancel_order(self, wallet_id: str, order_id: str, **call: Unpack[IntoAny]) -> Any: ...
 
-    @shows_options
     async def cancel_order(self, wallet_id: str, order_id: str, **call: Unpack[IntoAny]) -> Any:
         """Cancel a trading order.
 
@@ -188,9 +196,3 @@ def _orders_of(page: Any) -> list[Any] | None:
     if page is None:
         return []
     return page if isinstance(page, list) else None
-
-
-def _unexpected(reply: Reply[Any], why: str) -> UnexpectedReplyError:
-    error = UnexpectedReplyError(why, status=reply.status, body=reply.body, headers=reply.headers)
-    operation = operations.ORDER_HISTORY
-    return error.of_call(operation.name, operation.repeatability, reply.attempts)

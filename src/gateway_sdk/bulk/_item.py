@@ -324,9 +324,12 @@ class ItemRun(RunItem):
         return error
 
     def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
+        failure = None if self.error is None else self._failure(self.error)
         return BulkResult(
             item=self.item,
             error=self.error,
+            outcome=Outcome[failure.outcome or "UNKNOWN"] if failure else None,
+            advice=failure.advice if failure else None,
             attempts=self.attempts,
             elapsed=self.elapsed,
             from_journal=from_journal,

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from pydantic_core import from_json
 
 from gateway_sdk.errors import GatewayError, JournalError
-from gateway_sdk.outcome import Advice
+from gateway_sdk.outcome import Advice, Outcome
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -45,12 +45,16 @@ class BulkResult(Generic[Item, Value]):
         attempts: Requests for the item, over all calls of sessions of this package; without such
             calls, the attempts of the error.
         elapsed: Seconds that the call took; 0 if it did not begin.
+        outcome: What the gateway did, over all calls for the item; None without an error.
+        advice: What to do next about the item; None without an error.
         from_journal: Whether the result was read from the journal: `load` has then made the value
             of the JSON, and the error has only the attributes that the journal holds.
     """
 
     item: Item
     error: Exception | None
+    outcome: Outcome | None = None
+    advice: Advice | None = None
     attempts: int = 0
     elapsed: float
     from_journal: bool = False

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, TypedDict, Unpack
 
 from gateway_sdk._call.events import check_observers
+from gateway_sdk._call.options import Headers
 from gateway_sdk._checks import (
     check_names,
     check_seconds,
@@ -24,7 +25,7 @@ from gateway_sdk._checks import (
     checked,
     declared,
     is_async,
-    show_settings,
+    shown,
 )
 from gateway_sdk._python import with_added
 from gateway_sdk.bulk._journal import SqliteLedger
@@ -92,10 +93,16 @@ class RunSettings(TypedDict, Generic[Item, Value], total=False):
     observers: Annotated[Iterable[Observer], (), check_observers]
 
 
+class FrontSettings(RunSettings[Item, Value], total=False):
+    """The settings of a run of one operation."""
+
+    headers: Headers
+
+
 RUN: Final = declared(RunSettings)
 
 
-@show_settings()
+@shown()
 def run(
     call: Callable[[Item], Awaitable[Value]],
     items: Iterable[Item] | AsyncIterable[Item],

@@ -143,6 +143,9 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     assert b"canary" not in content(path)
     assert (first.from_journal, stored.from_journal) == (False, True)
     assert stored.attempts == first.attempts
+    advice = expected[-1] and Advice(expected[-1])
+    outcome = expected[-1] and Outcome[expected[3] or "UNKNOWN"]
+    assert [(it.outcome, it.advice) for it in (first, stored)] == [(outcome, advice)] * 2
     error, kept = first.error, stored.error
     writes = WRITES.get(fate, "")
     assert (row["writes"] or "") == writes
