@@ -92,6 +92,41 @@ async def test_a_silent_address_is_overtaken(names: Names) -> None:
     assert await names.dial(V6, V4) == V4
 
 
+async def test_a_silent_address_is_tried_later_for_a_while(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that not every connection waits for it; the one that answered is not preferred."""
+    loop, passed = asyncio.get_running_loop(), [0.0]
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + passed[0])
+    names.let_wait(V6)
+    dialler = names.dialler(V6, V4)
+    for seconds, first in ((0.0, V6), (50.0, V4), (10.0, V6)):
+        passed[0] += seconds
+        names.tried.clear()
+        with await dialler._dial() as end:
+            assert end.getpeername()[0] == V4
+        assert names.tried[0] == first
+
+
+async def test_the_system_probes_what_is_silent(names: Names) -> None:
+    """Set before connecting: some systems do not take it later."""
+    with await names.dialler(V4)._dial() as end:
+        assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL", "TCP_KEEPCNT"):
+            if hasattr(socket, name):
+                assert end.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == 3
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 0
+
+
+async def test_a_system_that_has_no_such_probes(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "TCP_KEEPCNT", 9999, raising=False)
+    assert await names.dial(V4) == V4
+
+
 @pytest.mark.parametrize("other", [V4, V6], ids=["answers too", "is refused"])
 async def test_a_slow_address_is_waited_for(names: Names, other: str) -> None:
     """Of two that answer at once one is kept, and the other one is closed."""

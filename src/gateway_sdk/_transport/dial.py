@@ -1,11 +1,13 @@
 """The way to the gateway: to the first of its addresses that answers, or through a proxy."""
 
 import asyncio
+import logging
 import math
 import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -24,6 +26,8 @@ from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
 from gateway_sdk.errors import ConfigurationError
 
+_logger = logging.getLogger("gateway_sdk")
+
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""
 
@@ -32,6 +36,13 @@ KEPT: Final = 2.0
 
 DELAY: Final = 0.25
 """Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
+
+AVOIDED: Final = 60.0
+"""Seconds for which an address that did not answer in time is tried after the others."""
+
+_PROBES: Final = {"TCP_KEEPIDLE": 3, "TCP_KEEPALIVE": 3, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3}
+"""After 3 s of silence, and then every 3 s, the system asks whether the connection works still; 3
+questions without an answer end it. (TCP_KEEPALIVE is macOS' name of TCP_KEEPIDLE.)"""
 
 _NO_LOGIN, _LOGIN = 0, 2  # the methods of SOCKS5 (RFC 1928, 3)
 _SIZES: Final = {1: 4, 4: 16}
@@ -53,13 +64,17 @@ class Route:
         self,
         url: httpx.URL,
         load_tls: Callable[[], ssl.SSLContext],
+        stamp: Callable[[], object],  # what it returns changes with the files that are loaded
         proxy: httpx.Proxy | None,
         note: Callable[[Connection], None],
     ) -> None:
-        self._load_tls = load_tls
-        speaks_tls = "https" in (url.scheme, proxy and proxy.url.scheme)
-        self._tls = None if speaks_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._load_tls, self._stamp_of = load_tls, stamp
+        self._speaks_tls = "https" in (url.scheme, proxy and proxy.url.scheme)
+        self._tls = None if self._speaks_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._stamp: object = None
         self.proxy = proxy
+        place = "" if proxy is None else host_and_port(*_address_of(proxy.url))
+        self._proxy_name = f"the proxy {place}" if place else None
         self._is_socks = proxy is not None and proxy.url.scheme.startswith("socks")
         self.forwards = proxy is not None and url.scheme == "http" and not self._is_socks
         self.credentials: RawHeaders = []  # for the proxy
@@ -69,7 +84,7 @@ class Route:
         self._url = url
         self._note = note
         self._dialler = Dialler(*_address_of(url if proxy is None else proxy.url))
-        start = partial(in_thread, "gateway_sdk authorities", self._load_tls, daemon=False)
+        start = partial(in_thread, "gateway_sdk authorities", self._load, daemon=False)
         self._loading = SingleFlight[ssl.SSLContext](start)
         self._is_away = False  # no connection could be made last time
         # What becomes of it, its time-out, and the proxy, if it talks to that only.
@@ -77,20 +92,31 @@ class Route:
 
     async def tls(self) -> ssl.SSLContext:
         """Return the context for the gateway; to load the authorities takes 30 ms."""
-        if self._tls is None:
-            try:
-                self._tls = await self._loading.join()
-            except ConfigurationError as error:
-                raise copy(error) from error.__cause__  # its own: other callers get it too
-            except RuntimeError:  # no thread can be started
-                self._tls = self._load_tls()
-        return self._tls
+        if self._tls and not (self._speaks_tls and self._stamp_of() != self._stamp):
+            return self._tls
+        try:
+            return await self._loading.join()
+        except ConfigurationError as error:
+            raise copy(error) from error.__cause__  # its own: other callers get it too
+        except RuntimeError:  # no thread can be started
+            return self._load()
+
+    def _load(self) -> ssl.SSLContext:
+        stamp, tls = self._stamp_of(), self._tls  # not after it: the files may change
+        try:
+            tls = self._load_tls()
+        except ConfigurationError as error:
+            if tls is None:
+                raise
+            # Perhaps one of two files is new; when the other one comes, it is tried again.
+            _logger.warning("the files for TLS have changed, and the old ones stay: %s", error)
+        self._tls, self._stamp = tls, stamp
+        return tls
 
     async def open(self, transmission: Transmission, seconds: float | None) -> Connection:
         # An error here means that no byte of the request was sent. While the server is away, one
         # call at a time tries, and the others wait for what becomes of it.
-        if self.proxy is not None:
-            transmission.proxy = f"the proxy {host_and_port(*_address_of(self.proxy.url))}"
+        transmission.proxy = self._proxy_name
         await self.tls()  # its time is not that of connecting
         limit = math.inf if seconds is None else seconds
         while self._trial is not None:
@@ -140,7 +166,17 @@ class Route:
                 timer.cancel()
 
     async def _open(self, transmission: Transmission) -> Connection:
+        tls = await self.tls()
+        try:
+            return await self._open_with(tls, transmission)
+        except ssl.SSLError:
+            if (renewed := await self.tls()) is tls:
+                raise
+            return await self._open_with(renewed, transmission)  # its files changed meanwhile
+
+    async def _open_with(self, tls: ssl.SSLContext, transmission: Transmission) -> Connection:
         proxy, (host, _) = self.proxy, _address_of(self._url)
+        transmission.proxy = self._proxy_name
         connection = await self._dialler.connect()
         self._note(connection)
         try:
@@ -151,7 +187,7 @@ class Route:
                 await self._open_tunnel(connection, proxy)
                 transmission.proxy = None
             if self._url.scheme == "https":
-                await connection.start_tls(await self.tls(), host)
+                await connection.start_tls(tls, host)
         except BaseException:
             connection.abort()
             raise
@@ -240,6 +276,9 @@ class Dialler:
         self._finding = SingleFlight[Sequence[SocketAddress]](start)
         self._found: Sequence[SocketAddress] = ()
         self._found_at = -math.inf  # by the loop's clock
+        # Until when, of addresses that did not answer in time. The one that did is not preferred:
+        # that would be the same replica for ever.
+        self._avoided: dict[Any, float] = {}
 
     async def connect(self) -> Connection:
         """Open a connection; if the caller is cancelled, no socket stays open."""
@@ -251,14 +290,18 @@ class Dialler:
         """Return a connected socket; all other sockets that were tried are closed."""
         # Happy eyeballs (RFC 8305). asyncio's own (`happy_eyeballs_delay=`) leaves sockets open
         # when it is cancelled.
-        addresses = _alternating(await self.addresses())
+        addresses, now = _alternating(await self.addresses()), asyncio.get_running_loop().time()
+        self._avoided = {place: end for place, end in self._avoided.items() if end > now}
+        addresses.sort(key=lambda address: address[4] in self._avoided)
         try:
             if len(addresses) == 1:
                 return await _connect(addresses[0])
-            return await _race(addresses)
+            number, end = await _race(addresses)
         except OSError:  # the name may have other addresses now
             self._found_at = -math.inf
             raise
+        self._avoided |= {address[4]: now + AVOIDED for address in addresses[:number]}
+        return end
 
     async def addresses(self) -> Sequence[SocketAddress]:
         try:  # an IP address needs no thread
@@ -293,6 +336,11 @@ async def _connect(address: SocketAddress) -> socket.socket:
     connection = socket.socket(family, kind, protocol)
     try:
         connection.settimeout(0)
+        # Not TCP_USER_TIMEOUT: it also ends an upload to a server that lives and pauses reading.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name in _PROBES.keys() & vars(socket):
+            with suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _PROBES[name])
         await asyncio.get_running_loop().sock_connect(connection, place)
     except BaseException:
         connection.close()
@@ -300,23 +348,24 @@ async def _connect(address: SocketAddress) -> socket.socket:
     return connection
 
 
-async def _race(addresses: list[SocketAddress]) -> socket.socket:
-    """Return the socket of the first address that answers."""
+async def _race(addresses: list[SocketAddress]) -> tuple[int, socket.socket]:
+    """Return the number and the socket of the first address that answers."""
     loop, winner = asyncio.get_running_loop(), None
     attempts: list[asyncio.Task[socket.socket]] = []
     pending: set[asyncio.Task[socket.socket]] = set()
+    left = addresses.copy()
     try:
-        while addresses or pending:
-            if addresses:
-                attempts.append(loop.create_task(_connect(addresses.pop(0))))
+        while left or pending:
+            if left:
+                attempts.append(loop.create_task(_connect(left.pop(0))))
                 pending.add(attempts[-1])
             # Until one of them ends, or the next one is due.
-            delay = DELAY if addresses else None
+            delay = DELAY if left else None
             _, pending = await asyncio.wait(
                 pending, timeout=delay, return_when=asyncio.FIRST_COMPLETED
             )
             if winner := next(filter(_is_connected, attempts), None):
-                return winner.result()
+                return attempts.index(winner), winner.result()
         errors = [error for attempt in attempts if (error := attempt.exception())]
         raise OSError("no address answers") from BaseExceptionGroup("of each address", errors)
     finally:

@@ -332,6 +332,7 @@ class Engine:
         url: httpx.URL,
         max_connections: int,
         load_tls: Callable[[], ssl.SSLContext],  # called if TLS is spoken on the way
+        stamp: Callable[[], object] = lambda: None,
         *,
         proxy: httpx.Proxy | None = None,
         limiter: Limiter | None = None,
@@ -339,7 +340,7 @@ class Engine:
         self._slots = Slots(max_connections)
         self._limiter = limiter
         self._pool = Pool()
-        self._route = Route(url, load_tls, proxy, self._pool.add)
+        self._route = Route(url, load_tls, stamp, proxy, self._pool.add)
         self._methods: tuple[Any, Any] = (None, None)  # of httpx's network, when it was looked at
         self._is_mocked = False
         self._httpx: httpx.AsyncHTTPTransport | None = None

@@ -3,6 +3,7 @@
 import os
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -155,7 +156,25 @@ def make_transport(config: EngineConfig, url: httpx.URL) -> Transport:
             proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
         return _ssl_context(config)
 
-    return Engine(url, config.max_connections, load_tls, proxy=proxy, limiter=limiter)
+    stamp = partial(_stamp_of, config)
+    return Engine(url, config.max_connections, load_tls, stamp, proxy=proxy, limiter=limiter)
+
+
+def _stamp_of(config: EngineConfig) -> object:
+    """Return what is equal as long as the files for TLS are the same."""
+    cert = config.cert if isinstance(config.cert, tuple) else (config.cert,)
+    paths: list[object] = [*cert[:2], config.verify]  # without the password
+    if config.verify is True and config.trust_env:
+        folders = os.environ.get("SSL_CERT_DIR", "").split(os.pathsep)
+        paths += [os.environ.get("SSL_CERT_FILE"), *folders]
+    return [_state_of(path) for path in paths if isinstance(path, str | Path) and path]
+
+
+def _state_of(path: str | Path) -> object:
+    with suppress(OSError, ValueError):
+        found = Path(path).stat()  # of what a link leads to: Kubernetes changes the link
+        return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
 
 
 def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
