@@ -106,7 +106,7 @@ def test_base_url_that_is_none(base_url: Any, message: str, insecure: bool) -> N
         ("http://2130706433", False),
         ("http://127.1", False),
         ("http://0.0.0.0", False),
-        ("http://localhost.", False),
+        ("http://localhost.", True),
         ("http://[::]", False),
         ("http://[::ffff:10.0.0.1]", False),
     ],

@@ -20,6 +20,7 @@ FILES = {
     "_http/reply.py",
     "_transport/connection.py",
     "_transport/engine.py",
+    "_transport/pool.py",
     "_transport/reply_reader.py",
 }
 
@@ -54,4 +55,4 @@ async def test_a_call_goes_through_few_files() -> None:
             sys.setprofile(before)
 
     assert followed.files == FILES
-    assert len(followed.files) == 9
+    assert len(followed.files) == 10

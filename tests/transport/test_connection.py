@@ -12,8 +12,10 @@ import pytest
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.dial import Dialler
-from gateway_sdk._transport.engine import Exchange, Pool
+from gateway_sdk._transport.engine import Exchange
+from gateway_sdk._transport.pool import Pool, now
 from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.trust import Trust
 from tests.support.failing_steps import turns
 
 RESET = struct.pack("ii", 1, 0)
@@ -154,28 +156,29 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(
     if not has_poll:  # as on Windows
         monkeypatch.delattr(select, "poll")
     async with connected() as (connection, peer):
-        connection.rest(60.0)
-        assert connection.end_rest()
+        connection.rest(60.0, now())
+        assert connection.end_rest(now())
         ENDS[what](peer)
         await turns(10 if noticed else 0)
 
-        assert not connection.end_rest()
-        assert connection.is_closing() == noticed
+        assert not connection.end_rest(now())
+        assert connection.is_closing()
+        assert connection.has_left
 
 
 async def test_what_has_a_rest_of_something_is_not_kept() -> None:
     """As when a server sends the end of TLS together with the reply."""
-    pool = Pool()
+    pool = Pool(Trust())
     async with connected() as (connection, peer):
         peer.end.send(b"more than a reply")
         await turns(5)
-        assert not connection.end_rest()
+        assert not connection.end_rest(now())
         pool.add(connection)
         pool.keep(connection)
 
         assert connection.is_closing()
         assert not pool.idle
-        assert pool.take() is None
+        assert pool.take(once=False) is None
 
 
 class Receiving:
@@ -197,11 +200,11 @@ async def test_windows_loop_is_asked_whether_it_still_receives(
     receiving = Receiving()
     async with connected() as (connection, _):
         connection._transport._read_fut = receiving  # type: ignore[attr-defined]
-        assert connection.end_rest()
+        assert connection.end_rest(now())
         receiving.pending = False
-        assert not connection.end_rest()
+        assert not connection.end_rest(now())
         del connection._transport._read_fut  # type: ignore[attr-defined]
-        assert not connection.end_rest()
+        assert not connection.end_rest(now())
 
 
 @pytest.mark.posix  # Windows forgets what came before a reset

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from gateway_sdk._transport.connection import Connection, TlsLayer
+from gateway_sdk._transport.pool import now
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns
 from tests.transport.test_connection import connected
@@ -129,7 +130,7 @@ async def test_only_the_server_can_say_that_it_is_the_end(
         assert await connection.read(20) == b""
         assert connection.is_clean == cleanly
         assert connection.is_closing()  # though the connection below may be open still
-        connection.rest(60.0)
+        connection.rest(60.0, now())
         await connection.closed
 
 
@@ -152,12 +153,12 @@ async def test_what_is_said_while_it_is_idle_ends_it(papers: Papers, data: bytes
     async with secured(papers) as (connection, peer):
         await peer.send(b"-")  # behind which there are no tickets of the handshake any more
         assert await connection.read(20) == b"-"
-        connection.rest(60.0)
-        assert connection.end_rest()
+        connection.rest(60.0, now())
+        assert connection.end_rest(now())
         await (peer.send(data) if data else peer.raw(peer.goodbye()))
         await connection.closed
 
-        assert not connection.end_rest()
+        assert not connection.end_rest(now())
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -167,14 +168,14 @@ async def test_a_part_of_a_record_makes_it_unfit(papers: Papers, size: int, laye
     async with secured(papers, layers) as (connection, peer):
         await peer.send(b"-")
         assert await connection.read(20) == b"-"
-        connection.rest(60.0)
-        assert connection.end_rest()
+        connection.rest(60.0, now())
+        assert connection.end_rest(now())
         record = peer.wrap(b"nobody's", peer.layers[-1:])
         await peer.raw(peer.wrap(record[:size], peer.layers[:-1]))
         await turns(5)
 
         assert not connection.is_closing()
-        assert not connection.end_rest()
+        assert not connection.end_rest(now())
         connection.data_received(peer.wrap(record[size:], peer.layers[:-1]))
         assert connection.is_closing()
 
@@ -183,7 +184,7 @@ async def test_a_ticket_that_comes_late_does_no_harm(papers: Papers) -> None:
     """It is TLS's own, and none of the server's data."""
     async with secured(papers) as (connection, _):
         await turns(5)
-        connection.rest(60.0)
+        connection.rest(60.0, now())
         connection.data_received(b"")
         assert not connection.is_closing()
 

@@ -15,7 +15,8 @@ import pytest
 
 from gateway_sdk import GatewaySession, NotFoundError, Outcome, UploadFailedError
 from gateway_sdk._call.failure import reason_of
-from gateway_sdk._transport.engine import KEEPALIVE_EXPIRY
+from gateway_sdk._transport import pool
+from gateway_sdk._transport.trust import MOST_REST as KEEPALIVE_EXPIRY
 from tests.support.calls import Renewing
 from tests.support.engines import IDLE, Engine, body_of, engine_at
 from tests.support.failing_steps import turns
@@ -25,9 +26,10 @@ from tests.support.raw_server import OK, Server, raw_server
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Move the real clock on, which is that of asyncio's loop, too."""
-    clock, now = Clock(0.0), time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: now() + clock.now)
+    """Move the real clocks on: that of asyncio's loop and that of the pool."""
+    clock, monotonic, now = Clock(0.0), time.monotonic, pool.now
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + clock.now)
+    monkeypatch.setattr(pool, "now", lambda: now() + clock.now)
     return clock
 
 

@@ -291,7 +291,7 @@ class Call:
         request = self._request_with(token)
         how, self.reply = request.transmission, None
         if self._repeatability is Repeatability.ONCE:
-            how.on_admitted = self._record_intent
+            how.on_admitted, how.is_once = self._record_intent, True
         began = time.monotonic()
         try:
             try:

@@ -18,6 +18,7 @@ from gateway_sdk._http.reply_errors import cut_reply, outcome_of_reply, outcome_
 from gateway_sdk._transport.transmission import (
     HTTP_2_ONLY,
     NOT_SENT,
+    SILENT,
     Request,
     Transmission,
     TunnelError,
@@ -191,6 +192,8 @@ def reason_of_loss(error: Exception, timeout: httpx.Timeout) -> Reason:
     match error:
         case UnreadableReplyError():
             return _reason_of_bytes(error)
+        case httpx.TimeoutException() if str(error) == SILENT:
+            text = f"timed out: {SILENT}"
         case httpx.ReadTimeout():
             text = f"timed out{_after(timeout.read)} while waiting for the reply"
         case httpx.WriteTimeout():

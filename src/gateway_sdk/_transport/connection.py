@@ -8,14 +8,27 @@ import asyncio
 import math
 import operator
 import select
+import socket
 import ssl
-import time
+import struct
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
 
+from gateway_sdk._transport.transmission import SILENT
+
 MOST_UNREAD: Final = 2**18
 """The limit of received bytes that are not read yet; above it, the server has to wait."""
+
+_LOOK: Final = 2.0
+"""Seconds after which a wait looks whether the network is silent."""
+_SILENT: Final = 2 / 3
+"""The part of a time-out after which a network that has acknowledged nothing ends the wait."""
+
+# Linux' struct tcp_info, up to what is read: the segments that are not acknowledged, and the
+# milliseconds since the last acknowledgement. Every answer to a probe is one.
+_TCP_INFO: Final = struct.Struct("@24xI28xI")
 
 _RECORD_HEADER: Final = 5
 """Bytes before the content of a record; the last two are its length (RFC 8446, 5.1)."""
@@ -40,7 +53,12 @@ class Connection(asyncio.Protocol):
         # When it looks; not read from the timer, which may have no time on uvloop.
         self._due = math.inf
         self._until = math.inf  # the end of a wait or a rest, by the loop's clock
-        self._fit_until = math.inf  # the end of a rest, by the real one
+        self._patience: float | None = None  # the seconds of a wait
+        # By the pool's clock: the end of its life and of its rest, and when it was opened, came to
+        # rest and was taken again (0.0: never).
+        self.ends_at = self._fit_until = math.inf
+        self.opened_at = self.rested_at = self.taken_at = 0.0
+        self.has_left = False  # whether the server ended it at rest
 
     # Called by the event loop.
 
@@ -56,7 +74,7 @@ class Connection(asyncio.Protocol):
             self._received.append(data)
             self._unread += len(data)
             if self._is_idle:
-                self.abort()
+                self._leave()
             elif self._unread > MOST_UNREAD:
                 self._transport.pause_reading()
         self._wake()
@@ -196,33 +214,55 @@ class Connection(asyncio.Protocol):
         chunks, self._received, self._unread = self._received, [], 0
         return b"".join(chunks)
 
-    def rest(self, seconds: float) -> bool:
+    def rest(self, seconds: float, at: float) -> bool:
         """Be idle for so long; data that come before the next `write` end it; False if some did."""
         self._is_idle = True
         if self._received or self.is_ended:
             self.abort()
             return False
+        self.rested_at = at
+        seconds = min(seconds, self.ends_at - at)
         # uvloop's clock is that of the beginning of a turn, however long the turn takes.
-        self._fit_until = time.monotonic() + seconds
+        self._fit_until = at + seconds
         self._until = self._loop.time() + seconds
         if self._until < self._due:
             self._start_timer()
         return True
 
-    def end_rest(self) -> bool:
+    def end_rest(self, at: float) -> bool:
         """Tell whether it is fit for another request: in time, open, and without unread data."""
         # Whether the last reply allows another request is `Exchange.can_be_reused`. The system is
         # asked too, because the event loop may not have seen the data or the end yet. A few bytes
         # of TLS also make a connection unfit, and a part of a record, which may hold a reply.
-        self._until = math.inf
-        if time.monotonic() >= self._fit_until:
+        self._until, self.taken_at = math.inf, at
+        if at >= self._fit_until:
             return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return not (self._received or self.is_closing() or self._has_news())
+        if self._received or self.is_closing() or self._has_news():
+            self._leave()
+            return False
+        return True
+
+    def unheard(self, at: float) -> float:
+        """Return the seconds since the peer's system acknowledged something; 0.0 if unknown."""
+        # The clock of the system stands still while the machine sleeps, as the loop's does.
+        asleep = at - self._loop.time() - (self._fit_until - self._until)
+        return asleep + self._acknowledgements()[1]
+
+    def _acknowledgements(self) -> tuple[bool, float]:
+        """Return whether data wait for one, and the seconds since the last one."""
+        if sys.platform == "linux":
+            with suppress(OSError):  # of a socket that is closed already
+                end = self._transport.get_extra_info("socket")
+                info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+                waiting, milliseconds = _TCP_INFO.unpack(info)
+                return waiting > 0, milliseconds / 1000
+        return False, 0.0
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""
+        self._is_idle = False
         if not self.closed.done():  # else asyncio may raise an AttributeError
             self._transport.abort()
 
@@ -235,6 +275,7 @@ class Connection(asyncio.Protocol):
         # A future, because a coroutine for each reply takes longer.
         self._late = late
         self._waiter = asyncio.Future(loop=self._loop)
+        self._patience = seconds
         self._until = math.inf if seconds is None else self._loop.time() + seconds
         if self._until < self._due:
             self._start_timer()
@@ -244,17 +285,26 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._due = self._until
+        if not self._is_idle:
+            self._due = min(self._due, self._loop.time() + _LOOK)
         self._timer = self._loop.call_at(self._due, self._look_at_end)
 
     def _look_at_end(self) -> None:
         self._timer, self._due = None, math.inf
-        if self._loop.time() >= self._until:
-            if self._is_idle:
-                self.abort()
-            else:
-                self._wake(self._late(""))
+        is_over = self._loop.time() >= self._until
+        if self._is_idle and is_over:
+            self.abort()
+        elif is_over:
+            self._wake(self._late(""))
+        elif not self._is_idle and self._is_silent():
+            self._wake(self._late(SILENT))
         elif self._until < math.inf:
             self._start_timer()
+
+    def _is_silent(self) -> bool:
+        # A server that pauses reading acknowledges what it takes, and then nothing waits for it.
+        is_waiting, seconds = self._acknowledgements()
+        return is_waiting and self._patience is not None and seconds >= self._patience * _SILENT
 
     def _wake(self, error: Exception | None = None) -> None:
         waiter, self._waiter = self._waiter, None
@@ -270,8 +320,12 @@ class Connection(asyncio.Protocol):
         if not self.is_ended:
             self.is_ended, self.is_clean = True, cleanly
         if self._is_idle:
-            self.abort()
+            self._leave()
         self._wake()
+
+    def _leave(self) -> None:
+        self.has_left = not isinstance(self.failure, TimeoutError)  # of probes without an answer
+        self.abort()
 
 
 def _watch(transport: asyncio.BaseTransport) -> Callable[[], object]:

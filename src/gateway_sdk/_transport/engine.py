@@ -1,12 +1,10 @@
 """The engine: HTTP/1.1 directly on our own connections, and who may use one.
 
 A connection is kept only after a whole request and a whole reply that both allow another request,
-which `Exchange.can_be_reused` decides. It is reused within `KEEPALIVE_EXPIRY`, if nothing has come
-since (`Connection.end_rest`), and cut otherwise.
+which `Exchange.can_be_reused` decides; for how long and for what is decided in `trust.py`.
 """
 
 import asyncio
-import re
 import ssl
 import sys
 from collections import OrderedDict
@@ -22,6 +20,7 @@ from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.custom import has_mock, send_by_httpx
 from gateway_sdk._transport.dial import Route
+from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
@@ -29,15 +28,9 @@ from gateway_sdk._transport.transmission import (
     Transmission,
     UnreadableReplyError,
 )
+from gateway_sdk._transport.trust import Trust
 from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.rate_limit import Limiter
-
-KEEPALIVE_EXPIRY: Final = 50.0
-"""Seconds that an idle connection is kept: load balancers usually close it after 60."""
-
-_TIMEOUT: Final = re.compile(rb"timeout=([0-9]{1,6})", re.IGNORECASE)
-_ON_THE_WAY: Final = 1.0
-"""Seconds that a request may take to the server, which may close the connection meanwhile."""
 
 _REDIRECTED: Final = 300
 _REFUSED: Final = 400
@@ -93,44 +86,6 @@ class Slots:
 def _give_up(slot: asyncio.Future[bool]) -> None:
     if not slot.done():
         slot.set_result(False)
-
-
-class Pool:
-    def __init__(self) -> None:
-        self.open: set[Connection] = set()
-        self.idle: dict[Connection, None] = {}  # the longest idle one comes first
-
-    def add(self, connection: Connection) -> None:
-        self.open.add(connection)
-        connection.closed.add_done_callback(partial(self._forget, connection))
-
-    def _forget(self, connection: Connection, _: object) -> None:
-        self.open.remove(connection)
-        self.idle.pop(connection, None)
-
-    def take(self) -> Connection | None:
-        """Return the last used idle connection that is fit; those that are not are cut."""
-        while self.idle:
-            connection, _ = self.idle.popitem()
-            if connection.end_rest():
-                return connection
-            connection.abort()
-        return None
-
-    def keep(self, connection: Connection, hint: bytes | None = None) -> None:
-        """Keep a connection for another request; data that come meanwhile end it."""
-        # The hint is the field Keep-Alive of the last reply (RFC 2068, 19.7.1.1).
-        seconds = KEEPALIVE_EXPIRY
-        if hint is not None and (found := _TIMEOUT.search(hint)):
-            seconds = min(seconds, float(found[1]) - _ON_THE_WAY)
-        if connection.rest(seconds):
-            self.idle[connection] = None
-
-    async def aclose(self) -> None:
-        for connection in self.open:
-            connection.abort()
-        if self.open:
-            await asyncio.wait([connection.closed for connection in self.open])
 
 
 class Exchange(httpx.AsyncByteStream):
@@ -339,8 +294,11 @@ class Engine:
     ) -> None:
         self._slots = Slots(max_connections)
         self._limiter = limiter
-        self._pool = Pool()
+        trust = Trust(has_proxy=proxy is not None)
+        self._pool = Pool(trust)
         self._route = Route(url, load_tls, stamp, proxy, self._pool.add)
+        if self._route.forwards:
+            trust.doubt()
         self._methods: tuple[Any, Any] = (None, None)  # of httpx's network, when it was looked at
         self._is_mocked = False
         self._httpx: httpx.AsyncHTTPTransport | None = None
@@ -362,15 +320,17 @@ class Engine:
                 reply = await self._exchange_by_httpx(request)
                 self._slots.give_back()  # its body is in memory
                 return reply
-            connection = self._pool.take()
+            connection = self._pool.take(once=transmission.is_once)
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)
             exchange = Exchange(connection, transmission, timeout)
             exchange.reply.has_no_body = request.base.method == b"HEAD"
             await exchange.send(head, prepared.content, prepared.length)
-        except BaseException:
+        except BaseException as error:
             if connection is not None:
                 connection.abort()
+                if transmission.sent and transmission.status is None:
+                    self._pool.lose(connection, error)
             self._slots.give_back()
             transmission.end_turn()
             raise
@@ -394,7 +354,8 @@ class Engine:
             connection = await self._route.open(transmission, timeout.connect)
         finally:
             self._slots.give_back()
-        if (other := self._pool.take()) is not None:  # else repeated checks would collect them
+        # Else repeated checks would collect them.
+        if (other := self._pool.take(once=False)) is not None:
             other.abort()
         self._pool.keep(connection)
         return True

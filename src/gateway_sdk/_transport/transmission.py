@@ -28,6 +28,10 @@ HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
 """The text of an `UnreadableReplyError` that asking again does not help against."""
 
 
+SILENT: Final = "the network acknowledges nothing any more"
+"""The text of a time-out that ends a wait before its time."""
+
+
 class UnreadableReplyError(httpx.RemoteProtocolError):
     """A reply of our engine that cannot be read; unlike httpx's texts, it shows nothing of it."""
 
@@ -48,6 +52,7 @@ class Transmission:
     sent = False
     # Raises if the deadline of the call has passed; called right before the first byte leaves.
     check: Callable[[], None] = staticmethod(lambda: None)
+    is_once = False  # whether it does harm to send the request twice
     forwarded = False  # whether a proxy reads the request, so that the reply may be its own
     proxy: str | None = None  # "the proxy HOST:PORT", while the engine talks to the proxy only
     status: int | None = None  # once the head of the reply has arrived

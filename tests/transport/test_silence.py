@@ -1,0 +1,55 @@
+"""A network that is silent while a call waits: nothing that was sent is acknowledged any more."""
+
+import asyncio
+
+import pytest
+
+from gateway_sdk import Advice, Outcome, ReplyTimeoutError
+from gateway_sdk._transport import connection as module
+from gateway_sdk._transport.connection import Connection
+from tests.support.calls import CALLS
+from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.truth import open_session, short
+from tests.support.witness import Witness
+
+SILENT = "timed out: the network acknowledges nothing any more"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "seconds", "is_ended"),
+    [
+        (True, 20.0, True),  # two thirds of the time-out
+        (True, 19.9, False),
+        (False, 29.0, False),  # the server has it, and works; or it pauses reading
+    ],
+)
+async def test_silence_ends_a_call_before_its_time(
+    monkeypatch: pytest.MonkeyPatch, waiting: bool, seconds: float, is_ended: bool
+) -> None:
+    """A call with no time-out waits for ever, as it says."""
+    looks = asyncio.Event()
+
+    def known(_: Connection) -> tuple[bool, float]:
+        looks.set()
+        return waiting, seconds
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await read_request(reader):
+            await looks.wait()
+            if not is_ended:
+                writer.write(OK)
+
+    monkeypatch.setattr(module, "_LOOK", 0.01)
+    monkeypatch.setattr(Connection, "_acknowledgements", known)
+    async with (
+        raw_server(handle) as url,
+        open_session(url, Witness(), timeout=short(read=30.0)) as session,
+    ):
+        call = asyncio.create_task(CALLS["create_customer"](session))
+        if is_ended:
+            with pytest.raises(ReplyTimeoutError, match=SILENT) as caught:
+                await call
+            assert caught.value.outcome is Outcome.UNKNOWN
+            assert caught.value.advice is Advice.CHECK
+        else:
+            assert await call == {}
