@@ -18,7 +18,7 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.bulk import BulkResult, Outage, Progress
+from gateway_sdk.bulk import BulkResult, Outage, Progress, _journal
 from gateway_sdk.cli import rates
 from gateway_sdk.cli.output import progress
 from gateway_sdk.cli.process import CommandError
@@ -37,6 +37,7 @@ from gateway_sdk.outcome import Outcome
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from gateway_sdk.session import GatewaySession
+from tests.bulk.journal.test_locks import LOCKED, READER, Clock, connection
 from tests.bulk.runs import room_for, rows
 from tests.cli.support import Call, StartInTerminal, Terminal, interrupt
 from tests.cli.test_demo import SHOWN
@@ -321,6 +322,21 @@ def test_file_that_cannot_be_written_costs_no_series(
     assert ended.status == 1
     assert f"cannot write {out}: No space left on device" in ended.err
     assert again.err.startswith("6 of 6 series, 0 of them new\n")
+
+
+def test_locked_journal_is_waited_for_with_a_word(
+    call_gateway: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    out: Path,
+) -> None:
+    assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
+    monkeypatch.setattr(_journal, "_IN_SQLITE", 0)
+
+    with connection(journal_of(out), READER) as Clock(monkeypatch).releases[1]:
+        assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
+
+    assert caplog.messages == [f"the journal {journal_of(out)} {LOCKED}: the run waits"]
 
 
 def test_wrong_token_ends_a_run_at_once(

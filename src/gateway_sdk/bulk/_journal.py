@@ -1,6 +1,7 @@
 """The ledger of one machine: an SQLite file, written by one thread."""
 
 import asyncio
+import logging
 import os
 import sqlite3
 import stat
@@ -9,8 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
+from math import inf
 from operator import attrgetter
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from gateway_sdk._lock_file import LockFile
@@ -20,6 +23,14 @@ from gateway_sdk.errors import JournalError
 from gateway_sdk.outcome import Advice
 
 T = TypeVar("T")
+
+_logger = logging.getLogger("gateway_sdk.bulk.journal")
+
+_IN_SQLITE: Final = 1.0
+"""Seconds for which SQLite waits for a lock, before this is worth a warning."""
+
+_LONGEST_PAUSE: Final = 1.0
+"""Seconds between two tries to get a lock; the first pause is short, and each is doubled."""
 
 _APPLICATION: Final = 0x67776A6C  # "gwjl", which tells a journal from other SQLite files
 _VERSION: Final = 1
@@ -89,10 +100,12 @@ def entry_of(row: Sequence[Any]) -> Entry:
 class SqliteLedger:
     _database: sqlite3.Connection
 
-    def __init__(self, path: Path, job: str, *, retry_failed: bool) -> None:
+    def __init__(self, path: Path, job: str, *, retry_failed: bool, patience: float | None) -> None:
         self._path, self._place = path, path.absolute()  # the program may change its folder
         self._job = job
         self._retry_failed = retry_failed
+        self._patience = inf if patience is None else patience
+        self._has_warned = False
         self._thread = ThreadPoolExecutor(1, "gateway_sdk.journal")
         self._places: dict[bytes, int] = {}  # of the rows; negative if the item is begun again
         self._file: os.stat_result | None = None
@@ -115,10 +128,22 @@ class SqliteLedger:
         self._thread.shutdown(wait=False)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        # A thread cannot be cancelled, and uses the file.
-        return await to_the_end(asyncio.get_running_loop().run_in_executor(self._thread, work))
+        loop, began, pause = asyncio.get_running_loop(), monotonic(), _LONGEST_PAUSE / 16
+        while True:
+            try:
+                # A thread cannot be cancelled, and uses the file.
+                return await to_the_end(loop.run_in_executor(self._thread, work))
+            except sqlite3.OperationalError:  # the others are errors of ours
+                if (left := began + self._patience - monotonic()) <= 0:
+                    raise self._error(f"{_LOCKED}; its rows are kept: run the same again") from None
+            if not self._has_warned:
+                self._has_warned = True
+                _logger.warning("the journal %s %s: the run waits", self._path, _LOCKED)
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _open(self) -> None:
+        self._opened.close()  # of a try that met a lock
         with self._errors("cannot be opened"):
             # SQLite puts its own files beside the file that a link leads to.
             path = Path(os.path.realpath(self._place))
@@ -132,7 +157,7 @@ class SqliteLedger:
             self._opened.callback(lock.release)
             # After the lock: to close a file ends all locks that SQLite has on it in this process.
             self._create(path)
-            self._database = database = sqlite3.connect(path, isolation_level=None)
+            self._database = database = sqlite3.connect(path, _IN_SQLITE, isolation_level=None)
             self._opened.callback(database.close)
             self._check_origin(database)
             self._opened.callback(_end_log, database)
@@ -236,15 +261,20 @@ class SqliteLedger:
         except OSError as error:
             raise self._error(f"{what}: {error.strerror}") from None
         except (sqlite3.Error, MemoryError, ValueError) as error:  # a damaged length, or state
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                raise  # it is tried again
             reason = reason_of(error) or "no such length"
             problem = f"is no journal or is damaged: {reason}; give another file"
             if isinstance(error, sqlite3.OperationalError) and reason == str(error):
-                # Of the disk, or of another program's lock.
+                # Of the disk.
                 problem = f"{what}: {reason}; its rows are kept: run the same again"
             raise self._error(problem) from None
 
     def _error(self, what: str) -> JournalError:
         return JournalError(f"the journal {self._path} {what}")
+
+
+_LOCKED: Final = "is locked by another program, such as one that reads it with an open cursor"
 
 
 def reason_of(error: Exception) -> str:

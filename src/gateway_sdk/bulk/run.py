@@ -133,9 +133,10 @@ def run(
             each item without a result gets a `DeadlineExceededError`, whose `outcome` says whether
             anything was sent. Items without a length, such as those of a generator, are not read
             further, and the run ends with such an error.
-        patience: Seconds for which the run waits during an outage, and one item after refusals
-            with 429; None for no limit, 0 not to wait. Then an outage ends the run with an
-            `OutageError`, and the 429 is the result of its item.
+        patience: Seconds for which the run waits during an outage, for a journal that another
+            program has locked, and one item after refusals with 429; None for no limit, 0 not to
+            wait. Then an outage ends the run with an `OutageError`, a lock with a `JournalError`,
+            and the 429 is the result of its item.
         on_progress: Called with a `Progress` before each result, and when an outage begins or
             ends; its errors are logged.
         journal: An SQLite file with a row for each item that has ended, written before the result
@@ -197,7 +198,7 @@ def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
             raise InvalidArgumentError(
                 "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
             )
-        return SqliteLedger(ledger, job, retry_failed=retry_failed)
+        return SqliteLedger(ledger, job, retry_failed=retry_failed, patience=given["patience"])
     if job is not None or retry_failed:
         raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
     if ledger is None and (given["dump"] or given["load"]):

@@ -107,8 +107,9 @@ def ask(
         logger = logging.getLogger("gateway_sdk")
         logger.addHandler(logging.StreamHandler())
         logger.setLevel(logging.DEBUG)
-    # Commands say in their own words what a bulk run waits for.
+    # Commands say in their own words what a bulk run waits for, except for its journal.
     logging.getLogger("gateway_sdk.bulk").setLevel(logging.ERROR)
+    logging.getLogger("gateway_sdk.bulk.journal").setLevel(logging.WARNING)
 
     async def asking() -> T:
         more: Any = {"parse_float": parse_float, "observers": [witness]}

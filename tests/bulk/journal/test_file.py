@@ -8,7 +8,6 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, closing, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY, AsyncMock, Mock, patch
@@ -42,7 +41,7 @@ def execute(path: Path, script: str) -> None:
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[SqliteLedger]:
-    ledger = SqliteLedger(path, JOB, retry_failed=False)
+    ledger = SqliteLedger(path, JOB, retry_failed=False, patience=0)
     await ledger.open()
     yield ledger
     await ledger.aclose()
@@ -92,20 +91,6 @@ async def test_a_reader_sees_what_was_yielded_and_stops_no_run(path: Path) -> No
 
     assert [*path.parent.iterdir()] == [path]
     assert len(rows(path)) == 5
-
-
-async def test_a_reader_that_holds_the_database_ends_the_run_in_time(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await fetch(path, [1], same)
-    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("begin exclusive")
-        with pytest.raises(JournalError, match="database is locked; its rows are kept"):
-            await fetch(path, [1, 2], refused)
-        other.execute("rollback")
-
-    assert (await fetch(path, [1], refused))[1].value == 1
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
