@@ -12,7 +12,7 @@ import pytest
 import typer
 from hypothesis import given, strategies as st
 
-from gateway_sdk.cli.arguments import check_place, content_of, read_json, writing
+from gateway_sdk.cli.arguments import check_place, content_of, read_json, read_line, writing
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.rates import (
     choose_range,
@@ -119,6 +119,13 @@ def test_range_is_filled_in() -> None:
         (b"1" * 5000, "Exceeds the limit (4300 digits) for integer string conversion"),
         (b'{"pin": 1, "pin": 2}', "an object has pin twice"),
         (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "an object has \\x1b[2J twice"),
+        (b"[NaN]", "NaN is no number of JSON"),
+        (b"[-Infinity]", "-Infinity is no number of JSON"),
+        (b"[1e999]", "a number has more digits than are kept: write it as a text"),
+        (b"[1e-99999999999999999999]", "a number has more digits than are kept"),
+        (b"[0.12345678901234567890]", "a number has more digits than are kept"),
+        ('{"a" 1}'.encode("utf-16"), "Expecting ':' delimiter: line 1 column 6 (char 5)"),
+        (b"\xff\xfe{\0}", "can't decode byte"),
     ],
 )
 def test_what_is_no_json_is_told_with_its_place(
@@ -135,6 +142,37 @@ def test_what_is_no_json_is_told_with_its_place(
     assert str(caught.value).endswith("\nNothing was sent.")
     assert caught.value.status == 2
     assert "canary" not in str(caught.value)
+
+
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be")
+DOCUMENT = '{"name": "Zoë",\n "rates": [1.10, 1e-7, 123456789012345678901234567890]}'
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r\n\r\n"])
+def test_json_is_read_in_every_encoding_of_unicode(tmp_path: Path, encoding: str, end: str) -> None:
+    """As what `>` of PowerShell 5.1 writes, in UTF-16, or Notepad, with a byte order mark."""
+    (tmp_path / "x.json").write_bytes((DOCUMENT.replace("\n", end or "\n") + end).encode(encoding))
+
+    read = read_json(str(tmp_path / "x.json"))
+
+    assert read == {"name": "Zoë", "rates": [1.1, 1e-7, 123456789012345678901234567890]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r\nsecond\r\n"])
+def test_first_line_is_read_in_the_encodings_of_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, end: str
+) -> None:
+    """Of a pipe no more is taken than this line."""
+    data = f"canary{end}".encode(encoding)
+    (tmp_path / "token").write_bytes(data)
+    stdin = io.TextIOWrapper(io.BytesIO(data))
+    monkeypatch.setattr(sys, "stdin", stdin)
+
+    assert read_line(str(tmp_path / "token")) == "canary"
+    assert read_line("-") == "canary"
+    assert stdin.buffer.read().decode(encoding).replace("\ufeff", "") == end.partition("\n")[2]
 
 
 class Broken(io.RawIOBase):
@@ -165,7 +203,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeff[1]".encode())))
     assert read_json("-") == [1]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1")))
-    with pytest.raises(CommandError, match=r"^standard input is no JSON .* line 1 column 3"):
+    with pytest.raises(CommandError, match=r"^standard input is no JSON: .* line 1 column 3"):
         read_json("-")
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(CommandError, match="no standard input"):

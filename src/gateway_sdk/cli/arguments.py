@@ -3,9 +3,11 @@
 import json
 import os
 import sys
+from codecs import BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
+from decimal import Decimal
 from pathlib import Path
 from stat import S_ISDIR
 from typing import IO, Any, Final, NoReturn
@@ -79,22 +81,44 @@ def content_of(word: str) -> Path | IO[bytes] | bytes:
 
 
 def read_line(word: str) -> str:
-    with reading(word) as file:  # what is no UTF-8 can stand in no header, and is refused there
-        line = file.readline().decode(errors="replace").strip()
-    return line or refuse(f"{name_of(word)} is empty")
+    with reading(word) as file:
+        line = file.readline()
+        line += file.read(1) if line.startswith(BOM_UTF16_LE) else b""  # of the end of the line
+    # What cannot be decoded can stand in no header, and is refused there.
+    text = line.decode(json.detect_encoding(line), errors="replace").strip()
+    return text or refuse(f"{name_of(word)} is empty")
 
 
 def read_json(word: str) -> Any:
-    """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
+    """Read JSON in UTF-8, 16 or 32, such as of PowerShell; messages show no value."""
     with reading(word) as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         refuse(f"{name_of(word)} is larger than {LARGEST // 2**20} MiB: is it the right file?")
     try:
-        # Floats may lose digits: no field takes one.
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+        text = data.decode(json.detect_encoding(data))
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_float=_exact, parse_constant=_no_number
+        )
     except (RecursionError, ValueError) as error:
-        refuse(f"{name_of(word)} is no JSON in UTF-8: {error}")
+        refuse(f"{name_of(word)} is no JSON: {error}")
+
+
+def shortest(text: str) -> float | Decimal:
+    """Read a number of JSON; a float, which the journal has as a number, if it has all digits."""
+    number, exact = float(text), Decimal(text)
+    return number if Decimal(repr(number)) == exact else exact
+
+
+def _exact(text: str) -> float:
+    with suppress(ArithmeticError):  # of an exponent that no decimal has
+        if isinstance(number := shortest(text), float):
+            return number
+    raise ValueError("a number has more digits than are kept: write it as a text")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,10 +15,18 @@ import typer
 
 from gateway_sdk import bulk, errors
 from gateway_sdk.bulk import BulkResult, Outage, Progress
-from gateway_sdk.cli.arguments import GIVEN, argument, check_place, option, switch, writing
+from gateway_sdk.cli.arguments import (
+    GIVEN,
+    argument,
+    check_place,
+    option,
+    shortest,
+    switch,
+    writing,
+)
 from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series, shortest
+from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import InvalidArgumentError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query

@@ -54,12 +54,6 @@ def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
     return None if rows is None else Series(base, rates)
 
 
-def shortest(text: str) -> float | Decimal:
-    """Read a number of JSON; a float, which the journal has as a number, if it has all digits."""
-    number, exact = float(text), Decimal(text)
-    return number if Decimal(repr(number)) == exact else exact
-
-
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
 
