@@ -13,6 +13,7 @@ from gateway_sdk import cli
 from gateway_sdk.cli import app
 from gateway_sdk.sandbox import Sandbox
 from tests.cli.support import Call
+from tests.cli.test_journals import leave_unknown
 
 EXAMPLES = files(cli).joinpath("examples.txt").read_text("utf-8").splitlines()
 
@@ -26,6 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("passport.pdf", "passport.bin", "event.json"):
         Path(name).write_bytes(b"scan")
     Path("status.json").write_text(json.dumps({"status": "approved"}), encoding="utf-8")
+    Path("done.json").write_text('{"customerId": "c-1"}', encoding="utf-8")
+    leave_unknown(Path("run.db"))
     return tmp_path
 
 

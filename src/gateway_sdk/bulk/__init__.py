@@ -10,6 +10,7 @@ from gateway_sdk.bulk._export import (
     write_results,
 )
 from gateway_sdk.bulk._limit import Adaptive
+from gateway_sdk.bulk._settle import settle, unknown
 from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, Outage, Progress, State
 from gateway_sdk.bulk.run import run
 
@@ -29,5 +30,7 @@ __all__ = [
     "export",
     "rate_rows",
     "run",
+    "settle",
+    "unknown",
     "write_results",
 ]

@@ -22,9 +22,9 @@ from secrets import token_hex
 from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
-from gateway_sdk.bulk._journal import ENTRIES, entry_of, reason_of
+from gateway_sdk.bulk._journal import ENTRIES, entry_of, reading
 from gateway_sdk.bulk.results import Entry, Failure, State
-from gateway_sdk.errors import InvalidArgumentError, JournalError, needing_extra
+from gateway_sdk.errors import InvalidArgumentError, needing_extra
 from gateway_sdk.models.records import Country, iso_date
 
 _FAILURE: Final = tuple(column.name for column in fields(Failure))
@@ -154,21 +154,12 @@ def export(
         OSError: *out*, or a temporary file, cannot be written.
     """
     _writer_for(out, decimals=decimals)
-    if not Path(journal).is_file():
-        raise JournalError(f"there is no journal {journal}")
-    uri = f"{Path(journal).absolute().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(uri, uri=True)) as database:
-            database.execute("begin")  # one snapshot: the run may go on meanwhile
-            if rates is None:
-                first = map(entry_of, database.execute(f"{ENTRIES} {_FIRST}"))
-                rates = any(_rates_of(entry) is not None for entry in first)
-            entries = map(entry_of, database.execute(f"{ENTRIES} {'' if rates else _IN_ORDER}"))
-            return write_results(entries, out, rates=rates, decimals=decimals)
-    except InvalidArgumentError:
-        raise
-    except (sqlite3.Error, ValueError) as error:
-        raise JournalError(f"the journal {journal} cannot be read: {reason_of(error)}") from None
+    with reading(journal) as database:
+        if rates is None:
+            first = map(entry_of, database.execute(f"{ENTRIES} {_FIRST}"))
+            rates = any(_rates_of(entry) is not None for entry in first)
+        entries = map(entry_of, database.execute(f"{ENTRIES} {'' if rates else _IN_ORDER}"))
+        return write_results(entries, out, rates=rates, decimals=decimals)
 
 
 _IN_ORDER: Final = "order by item, id"

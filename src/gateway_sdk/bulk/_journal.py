@@ -7,11 +7,12 @@ import sqlite3
 import stat
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from math import inf
 from operator import attrgetter
+from os import PathLike
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -19,7 +20,7 @@ from typing import Any, Final, TypeVar
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk.results import Entry, Failure, State
-from gateway_sdk.errors import JournalError
+from gateway_sdk.errors import InvalidArgumentError, JournalError
 from gateway_sdk.outcome import Advice
 
 T = TypeVar("T")
@@ -81,6 +82,16 @@ update items set state = 'unknown', error = 'ReplyLostError',
 where state = 'begun'
 """
 
+_DECISIONS: Final = """
+create table if not exists decisions(
+  time text not null, found text not null, item integer not null,
+  error text, message text, operation text, failed text not null
+)
+"""
+_DECIDE: Final = """
+insert into decisions select ?, ?, id, error, message, operation, time from items where id = ?
+"""
+
 _NOT_ENDED: Final = (State.BEGUN, State.INTERRUPTED)
 _REPEATED: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 
@@ -100,7 +111,9 @@ def entry_of(row: Sequence[Any]) -> Entry:
 class SqliteLedger:
     _database: sqlite3.Connection
 
-    def __init__(self, path: Path, job: str, *, retry_failed: bool, patience: float | None) -> None:
+    def __init__(
+        self, path: Path, job: str | None, *, retry_failed: bool, patience: float | None
+    ) -> None:
         self._path, self._place = path, path.absolute()  # the program may change its folder
         self._job = job
         self._retry_failed = retry_failed
@@ -126,6 +139,21 @@ class SqliteLedger:
     async def aclose(self) -> None:
         await self._in_thread(self._opened.close)
         self._thread.shutdown(wait=False)
+
+    def settle(self, key: bytes, value: str | None) -> None:
+        """Close an item of unknown outcome, with a value or, if it was not done, with None."""
+        try:
+            self._open()
+            entry = self._read(key) if self.has(key) else None
+            if entry is None or entry.state is not State.UNKNOWN:
+                raise self._error("has no item with this key whose outcome is unknown")
+            entry.state = State.INTERRUPTED if value is None else State.DONE
+            entry.value, entry.failure = value, None
+            self._write([entry], found="not done" if value is None else "done")
+        except sqlite3.OperationalError:
+            raise self._error(f"{_LOCKED}: end that first") from None
+        finally:
+            self._opened.close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         loop, began, pause = asyncio.get_running_loop(), monotonic(), _LONGEST_PAUSE / 16
@@ -191,7 +219,7 @@ class SqliteLedger:
         elif (application, version) != (_APPLICATION, _VERSION):
             raise self._error("is of another program or version: give another file")
         ((job,),) = database.execute("select job from run").fetchall() or [("",)]
-        if job != self._job:
+        if self._job not in (None, job):
             raise self._error(
                 f"belongs to the job {job!r}, not to {self._job!r}: give another file"
             )
@@ -209,9 +237,9 @@ class SqliteLedger:
                 raise self._error("was changed by others during the run")
             return entry
 
-    def _write(self, entries: Sequence[Entry]) -> None:
+    def _write(self, entries: Sequence[Entry], *, found: str | None = None) -> None:
         self._check_file()
-        is_synced = any(entry.state is State.BEGUN for entry in entries)
+        is_synced = found is not None or any(entry.state is State.BEGUN for entry in entries)
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         added: dict[bytes, int] = {}
         rows = [self._row(entry, now, added) for entry in entries]
@@ -220,6 +248,9 @@ class SqliteLedger:
             self._database.execute(f"pragma synchronous = {'full' if is_synced else 'normal'}")
             self._database.execute("begin immediate")
             try:
+                if found is not None:
+                    self._database.execute(_DECISIONS)
+                    self._database.execute(_DECIDE, (now, found, rows[0][0]))
                 self._database.executemany(_WRITE, rows)
                 self._database.execute("commit")
             except BaseException:
@@ -272,6 +303,23 @@ class SqliteLedger:
 
     def _error(self, what: str) -> JournalError:
         return JournalError(f"the journal {self._path} {what}")
+
+
+@contextmanager
+def reading(journal: str | PathLike[str]) -> Generator[sqlite3.Connection]:
+    """Open one snapshot of a journal for reading, also during its run."""
+    if not Path(journal).is_file():
+        raise JournalError(f"there is no journal {journal}")
+    uri = f"{Path(journal).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            database.execute("begin")
+            database.execute(_READ, (0,))
+            yield database
+    except InvalidArgumentError:
+        raise
+    except (sqlite3.Error, ValueError) as error:
+        raise JournalError(f"the journal {journal} cannot be read: {reason_of(error)}") from None
 
 
 _LOCKED: Final = "is locked by another program, such as one that reads it with an open cursor"

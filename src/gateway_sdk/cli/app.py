@@ -45,7 +45,7 @@ COMMANDS: Final = {
     },
     "rates": {
         "rates": "Fetch the exchange rates of currencies against another, day by day.",
-        "bulk": "Fetch the rates of many currencies, and export what a run has fetched.",
+        "bulk": "Fetch the rates of many currencies; export a journal, settle what is unknown.",
     },
     "sandbox": {
         "demo": "Show the whole SDK at work: a year of exchange rates for every country's"

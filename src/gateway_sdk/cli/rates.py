@@ -1,4 +1,4 @@
-"""The commands of exchange rates: `gateway rates`, `gateway bulk rates`, `gateway bulk export`."""
+"""The commands of exchange rates: `gateway rates`, `gateway bulk rates`."""
 
 import re
 from calendar import monthrange
@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, date, datetime, timedelta
-from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -24,16 +23,24 @@ from gateway_sdk.cli.arguments import (
     switch,
     writing,
 )
+from gateway_sdk.cli.journals import (
+    Decimals,
+    check_format,
+    check_out,
+    check_shapes,
+    many,
+    write_file,
+)
 from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series
 from gateway_sdk.cli.session import ask, explain, quote
-from gateway_sdk.errors import InvalidArgumentError, JournalError
+from gateway_sdk.errors import JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
-app, many = typer.Typer(rich_markup_mode=None), typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None)
 app.add_typer(many, name="bulk")
 
 FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
@@ -114,31 +121,6 @@ def check_png(place: str) -> Path:
     path = check_place(place)
     load_matplotlib(path.parent)  # before any call is made
     return path
-
-
-def check_out(place: str) -> Path:
-    out = Path(place)
-    if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
-        known = f"one of {', '.join(bulk.EXPORT_SUFFIXES)}: this chooses the format"
-        raise CommandError(f"{printable(str(out))} must end with {known}")
-    if out.suffix.lower() == ".parquet":
-        import_module("pyarrow")
-    return check_place(place)
-
-
-OutFile: TypeAlias = Annotated[
-    Path, argument("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)
-]
-
-
-Decimals: TypeAlias = Annotated[
-    bool, switch("--decimals", "In Parquet: exact decimals, not doubles.")
-]
-
-
-def check_format(out: Path, *, decimals: bool) -> None:
-    if decimals and out.suffix.lower() != ".parquet":
-        raise CommandError("--decimals goes with a .parquet file: the others have all digits")
 
 
 @app.command()
@@ -379,12 +361,12 @@ def bulk_rates(
         say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
     others = 0
     if run.done == run.total:
-        others = _write(kept, out, rates=True, decimals=decimals).other_shapes
+        others = write_file(kept, out, rates=True, decimals=decimals).other_shapes
     run.check()
     if not run.total:
         problem = "there is nothing to fetch: the gateway has no rates of other currencies"
         raise CommandError(problem, Status.FAILED)
-    _check_shapes(others)
+    check_shapes(others)
 
 
 def _fetch(run: Run, journal: Path, options: dict[str, Any]) -> None:
@@ -400,43 +382,3 @@ def _fetch(run: Run, journal: Path, options: dict[str, Any]) -> None:
     except JournalError as error:
         status = Status.FAILED if run.opened else Status.MISUSED
         raise CommandError(printable(str(error)), status) from error
-
-
-@many.command()
-def export(
-    journal: Annotated[Path, argument("RUN.db", "The journal of a run.")],
-    out: OutFile,
-    *,
-    decimals: Decimals = False,
-) -> None:
-    """Write what the journal of a bulk run holds into a file.
-
-    Rates are written as rows of base, symbol, date and rate; other values as one row per item, with
-    the value as JSON. The journal may be that of a run that is under way.
-    """
-    check_format(out, decimals=decimals)
-    written = _write(journal, out, decimals=decimals)
-    if written.failed:
-        raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
-    _check_shapes(written.other_shapes)
-
-
-def _write(
-    journal: Path, out: Path, *, rates: bool | None = None, **options: bool
-) -> bulk.Exported:
-    try:
-        with writing(out, Status.FAILED):
-            written = bulk.export(journal, out, rates=rates, **options)
-    except InvalidArgumentError as error:  # a rate does not fit
-        raise CommandError(printable(str(error)), Status.FAILED) from None
-    except JournalError as error:
-        raise CommandError(printable(str(error))) from None
-    say(f"{printable(str(out))}: {written.rows} rows")
-    return written
-
-
-def _check_shapes(others: int) -> None:
-    if others:
-        problem = f"replies of another shape than days with rates, left out: {others}"
-        advice = "They are in the journal. Without the journal, they are fetched again."
-        raise CommandError(f"{problem}\n{advice}", Status.UNCHANGED)

@@ -1,0 +1,149 @@
+"""The commands of journals: `gateway bulk export`, `unknown` and `settle`."""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from gateway_sdk import bulk
+from gateway_sdk.cli.arguments import argument, check_place, option, read_json, switch, writing
+from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, show_records
+from gateway_sdk.cli.process import CommandError, Status, printable, say
+from gateway_sdk.errors import InvalidArgumentError, JournalError
+
+many = typer.Typer(rich_markup_mode=None)
+
+
+def check_out(place: str) -> Path:
+    out = Path(place)
+    if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
+        known = f"one of {', '.join(bulk.EXPORT_SUFFIXES)}: this chooses the format"
+        raise CommandError(f"{printable(str(out))} must end with {known}")
+    if out.suffix.lower() == ".parquet":
+        import_module("pyarrow")
+    return check_place(place)
+
+
+OutFile: TypeAlias = Annotated[
+    Path, argument("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)
+]
+
+
+Journal: TypeAlias = Annotated[Path, argument("RUN.db", "The journal of a run.")]
+Decimals: TypeAlias = Annotated[
+    bool, switch("--decimals", "In Parquet: exact decimals, not doubles.")
+]
+
+
+def check_format(out: Path, *, decimals: bool) -> None:
+    if decimals and out.suffix.lower() != ".parquet":
+        raise CommandError("--decimals goes with a .parquet file: the others have all digits")
+
+
+@many.command()
+def export(
+    journal: Journal,
+    out: OutFile,
+    *,
+    decimals: Decimals = False,
+) -> None:
+    """Write what the journal of a bulk run holds into a file.
+
+    Rates are written as rows of base, symbol, date and rate; other values as one row per item, with
+    the value as JSON. The journal may be that of a run that is under way.
+    """
+    check_format(out, decimals=decimals)
+    written = write_file(journal, out, decimals=decimals)
+    if written.failed:
+        raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
+    check_shapes(written.other_shapes)
+
+
+def write_file(
+    journal: Path, out: Path, *, rates: bool | None = None, **options: bool
+) -> bulk.Exported:
+    try:
+        with writing(out, Status.FAILED), of_journal():
+            written = bulk.export(journal, out, rates=rates, **options)
+    except InvalidArgumentError as error:  # a rate does not fit
+        raise CommandError(printable(str(error)), Status.FAILED) from None
+    say(f"{printable(str(out))}: {written.rows} rows")
+    return written
+
+
+def check_shapes(others: int) -> None:
+    if others:
+        problem = f"replies of another shape than days with rates, left out: {others}"
+        advice = "They are in the journal. Without the journal, they are fetched again."
+        raise CommandError(f"{problem}\n{advice}", Status.UNCHANGED)
+
+
+@contextmanager
+def of_journal() -> Generator[None]:
+    try:
+        yield
+    except JournalError as error:
+        raise CommandError(printable(str(error))) from None
+
+
+@many.command()
+def unknown(journal: Journal, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+    """List the items of a journal whose outcome is unknown.
+
+    Each has a request that must not be made twice and may have been carried out. Look at the
+    gateway, and say with `gateway bulk settle` what you have found. An item that has begun is under
+    way, or its run died.
+    """
+    form = choose_form(as_json=as_json, as_csv=as_csv)
+    with of_journal():
+        found = bulk.unknown(journal)
+    show_records(
+        [
+            {
+                "key": entry.key.hex(),
+                "item": json.loads(entry.item or "null"),
+                "state": str(entry.state),
+                "operation": entry.failure and entry.failure.operation,
+                "time": entry.time and entry.time.isoformat(timespec="seconds"),
+            }
+            for entry in found
+        ],
+        form,
+    )
+
+
+@many.command()
+def settle(
+    journal: Journal,
+    key: Annotated[str, argument("KEY", "The key of an item that `gateway bulk unknown` lists.")],
+    *,
+    done: Annotated[
+        str | None,
+        option("FILE", 'It was done: a file with its reply as JSON; "-" is standard input.'),
+    ] = None,
+    not_done: Annotated[bool, switch("--not-done", "It was not done: the next run makes it.")] = (
+        False
+    ),
+) -> None:
+    """Say what became of an item of unknown outcome, after you have looked at the gateway.
+
+    Later runs have the reply that you give, which may be null. Your decision is kept in the
+    journal, with its time.
+    """
+    if (done is None) is not not_done:
+        raise CommandError("give --done or --not-done")
+    try:
+        digest = bytes.fromhex(key)
+    except ValueError:
+        problem = f"{key!r} is no key: copy one from `gateway bulk unknown`"
+        raise typer.BadParameter(problem, param_hint="KEY") from None
+    with of_journal():
+        if done is None:
+            bulk.settle(journal, None, digest, not_done=True)
+        else:
+            bulk.settle(journal, None, digest, done=read_json(done))
+    say("The next run makes it." if done is None else "It is settled: later runs have this reply.")
