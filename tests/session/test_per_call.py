@@ -20,9 +20,12 @@ from gateway_sdk import (
     errors,
     operations,
 )
+from gateway_sdk._http.request import RequestTemplate
 from gateway_sdk.areas import Area
+from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import OPERATIONS, Operation
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from tests.support.recorder import Recorder
 
 SERIES: Final = ("EUR", ["USD", "GBP"], "2026-01-05", "2026-01-06")
 
@@ -163,6 +166,70 @@ async def test_headers_of_one_call() -> None:
     seen = [(call.request.headers.get("X-Team"), call.request.headers["X-Trace"])
             for call in route.calls]  # fmt: skip
     assert seen == [("a", "0"), (None, "1"), ("a", "0"), ("a", "2")]
+
+
+HEADERS: list[dict[str, str | None] | None] = [
+    {},
+    {"X-Trace": "1"},
+    {"x-team": "b", "User-Agent": "mine"},
+    {"X-TEAM": None, "X-Trace": "1"},
+    {"X-Absent": None},
+    {"User-Agent": None},
+    None,
+]
+
+
+@pytest.mark.parametrize("given", HEADERS)
+async def test_headers_of_one_call_are_those_of_a_view(given: Any) -> None:
+    """Whether they are more, replace others, or take some away; the next call has none of them."""
+    recorder = Recorder()
+    own = {"X-Team": "a", "User-Agent": "ours"}
+    gateway = recorder.session(tenant_id="acme", token_header="tok", headers=own)
+
+    await gateway.with_options(headers=given).wallet.order_history(1, 1)
+    await gateway.wallet.order_history(1, 1, headers=given)
+    await gateway.wallet.order_history(1, 1)
+    await gateway.with_options().wallet.order_history(1, 1)
+
+    of_view, of_call, *later = (sorted(request.headers.raw) for request in recorder.sent)
+    assert of_call == of_view
+    assert later[0] == later[1]
+    assert {(b"X-Team", b"a"), (b"User-Agent", b"ours")} <= set(later[0])
+
+
+async def test_an_observer_replaces_a_header_of_one_call() -> None:
+    class Tracing(Observer):
+        def attempt_started(self, call: CallInfo, number: int) -> dict[str, str]:
+            return {"x-trace": "of the observer"}
+
+    recorder = Recorder()
+    gateway = recorder.session(observers=[Tracing()])
+
+    await gateway.wallet.order_history(1, 1, headers={"X-Trace": "1", "X-Other": "2"})
+
+    headers = recorder.sent[0].headers
+    assert headers.get_list("X-Trace") == ["of the observer"]
+    assert headers["X-Other"] == "2"
+
+
+async def test_a_template_is_made_once_for_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is given for one call, or is of no concern to a request, makes no other one."""
+    made: list[str] = []
+
+    def make(operation: Operation[Any], *given: Any, **more: Any) -> RequestTemplate:
+        made.append(more["tenant_id"])
+        return RequestTemplate(operation, *given, **more)
+
+    monkeypatch.setattr("gateway_sdk._call.call.RequestTemplate", make)
+    gateway = Recorder().session(tenant_id="acme")
+    view = gateway.with_options(tenant_id="other")
+    for number in range(3):
+        for one in (view, gateway, gateway.with_options(deadline=5 + number)):
+            await one.wallet.order_history(1, 1, deadline=5)
+            await one.wallet.order_history(1, 1, headers={"X-Trace": str(number)}, deadline=5)
+            await one.wallet.order_history(1, 1)
+
+    assert made == ["other", "acme"]
 
 
 async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:

@@ -11,7 +11,14 @@ from pydantic import SecretStr
 
 from gateway_sdk._call.deadline import Silence
 from gateway_sdk._checks import check_names, check_seconds, check_timeout, checked, declared
-from gateway_sdk._http.request import NO_VALUES, RequestTemplate, check_header_value, merge_headers
+from gateway_sdk._http.request import (
+    NO_VALUES,
+    RawHeaders,
+    RequestTemplate,
+    check_header_value,
+    merge_headers,
+    raw_headers,
+)
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
@@ -84,6 +91,7 @@ class ViewSettings(CallSettings, total=False):
 
 
 OPTIONS: Final = declared(ViewSettings)
+_IN_TEMPLATES: Final = frozenset({"access_token", "tenant_id", "token_header", "headers"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +106,8 @@ class Options:
     retry: RetryPolicy
     headers: Mapping[str, str] = field(repr=False)
     silence: Silence = field(default_factory=Silence, repr=False)
-    templates: dict[str, RequestTemplate] = field(default_factory=dict, init=False, repr=False)
+    templates: dict[str, RequestTemplate] = field(default_factory=dict, repr=False)
+    more: RawHeaders = field(default_factory=list, init=False, repr=False)  # of one call
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Options":
@@ -111,6 +120,8 @@ class Options:
             changed["headers"] = merge_headers(self.headers, changes["headers"])
         if "access_token" in changed:
             changed["silence"] = Silence()
+        if not _IN_TEMPLATES.isdisjoint(changed):
+            changed["templates"] = {}
         return dataclasses.replace(self, **changed)
 
     def of_one_call(self, operation: str, changes: PerCall) -> "Options":
@@ -119,12 +130,17 @@ class Options:
             raise InvalidArgumentError(
                 f"{operation} has no argument {min(of_views)!r}: a view has it, see with_options"
             )
+        headers = changes.get("headers")
+        only_adds = isinstance(headers, Mapping) and not any(it is None for it in headers.values())
         try:
-            changed = self.but(check_names(operation, changes, PER_CALL))
+            given = dict(check_names(operation, changes, PER_CALL))
+            if only_adds:
+                del given["headers"]
+            changed = self.but(given)
+            if only_adds:
+                changed.more.extend(raw_headers(merge_headers(NO_VALUES, headers)))
         except ConfigurationError as error:
             raise InvalidArgumentError(error.problem, field=error.setting) from None
-        if changed.headers is self.headers:
-            changed.templates.update(self.templates)
         return changed
 
     def gateway_name(self, base_url: httpx.URL) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -77,20 +78,21 @@ _MOST_DECODINGS: Final = 8  # more than there are proxies; a value of `%252525..
 
 
 class RequestBase:
-    __slots__ = ("address", "fields", "lines", "method")
+    __slots__ = ("address", "fields", "lines", "method", "names")
 
     def __init__(self, method: str, address: httpx.URL, fields: RawHeaders) -> None:
         self.method: bytes = method.encode("ascii")
         self.address: httpx.URL = address
         self.fields: RawHeaders = fields
         self.lines: bytes = field_lines(fields)  # the same as they are sent
+        self.names: frozenset[bytes] = frozenset(name.lower() for name, _ in fields)
 
 
 class RequestTemplate(RequestBase):
     # Its fields are those of every request: without Content-Type, the length of the body, and
     # Authorization, if the token may change.
 
-    __slots__ = ("_names", "_parts", "_taken", "has_token", "operation")
+    __slots__ = ("_parts", "_placeholders", "has_token", "operation")
 
     def __init__(
         self,
@@ -119,21 +121,27 @@ class RequestTemplate(RequestBase):
             fields.append((b"Authorization", bearer))
         super().__init__(operation.method, base_url, fields)
         self.operation: Operation[Any] = operation
-        self._taken = frozenset(name.lower() for name, _ in fields)
-        self._names = _PLACEHOLDER.findall(operation.path)
+        self._placeholders = _PLACEHOLDER.findall(operation.path)
         path = _PLACEHOLDER.sub(_MARK, operation.path).encode("ascii")
         whole = base_url.copy_with(raw_path=base_url.raw_path.rstrip(b"/") + path)
         self._parts = whole.raw_path.split(_MARK.encode("ascii"))
 
     def target(self, values: Mapping[str, str]) -> bytes:
-        if not self._names and values is NO_VALUES:
+        if not self._placeholders and values is NO_VALUES:
             return self._parts[0]
-        return fill_path(self._names, self._parts, values)
+        return fill_path(self._placeholders, self._parts, values)
+
+    def with_more(self, more: RawHeaders) -> "RequestTemplate":
+        """Return the same with more fields, or others in place of those that it has."""
+        made = copy(self)
+        fields = replace_fields(self.fields, more)
+        RequestBase.__init__(made, self.operation.method, self.address, fields)
+        return made
 
     def without(self, more: RawHeaders) -> RequestBase:
         """Return the same without the fields that *more* replaces; usually there are none."""
         taken = {name.lower() for name, _ in more}
-        if taken.isdisjoint(self._taken):
+        if taken.isdisjoint(self.names):
             return self
         kept = [field for field in self.fields if field[0].lower() not in taken]
         return RequestBase(self.operation.method, self.address, kept)
