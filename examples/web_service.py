@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import JSONResponse
 
 from gateway_sdk import (
@@ -48,7 +48,7 @@ def tenants_gateway(request: Request, tenant: Annotated[str, Header()]) -> Gatew
     try:
         return gateway.with_options(tenant_id=tenant, deadline=10)
     except ConfigurationError as error:  # the caller's header, not our settings
-        raise HTTPException(UNPROCESSABLE, str(error)) from error
+        raise InvalidArgumentError(str(error)) from None
 
 
 Gateway = Annotated[GatewaySession, Depends(tenants_gateway)]

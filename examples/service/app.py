@@ -13,11 +13,19 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
+from fastapi.responses import JSONResponse
 
-from gateway_sdk import Advice, GatewayError, GatewaySession, NotFoundError
+from gateway_sdk import (
+    Advice,
+    ConfigurationError,
+    GatewayError,
+    GatewaySession,
+    InvalidArgumentError,
+    NotFoundError,
+)
 
-ACCEPTED, NOT_FOUND, CONFLICT, UNAVAILABLE = 202, 404, 409, 503
+ACCEPTED, NOT_FOUND, CONFLICT, UNPROCESSABLE, UNAVAILABLE = 202, 404, 409, 422, 503
 
 router = APIRouter()
 
@@ -34,6 +42,7 @@ def make_app(session: GatewaySession) -> FastAPI:
     app.state.gateway = session
     app.state.to_check = []
     app.include_router(router)
+    app.add_exception_handler(GatewayError, answer)
     return app
 
 
@@ -45,10 +54,25 @@ def from_environment() -> FastAPI:
 def tenants_gateway(request: Request, tenant: Annotated[str, Header()]) -> GatewaySession:
     """Return a view for the tenant of the caller."""
     session: GatewaySession = request.app.state.gateway
-    return session.with_options(tenant_id=tenant, deadline=10)
+    try:
+        return session.with_options(tenant_id=tenant, deadline=10)
+    except ConfigurationError as error:  # the caller's header, not our settings
+        raise InvalidArgumentError(str(error)) from None
 
 
 Gateway = Annotated[GatewaySession, Depends(tenants_gateway)]
+
+
+async def answer(_: Request, error: Exception) -> JSONResponse:
+    """Tell the caller what is wrong; the text holds no secret and no personal data."""
+    if isinstance(error, InvalidArgumentError):
+        status = UNPROCESSABLE
+    elif isinstance(error, NotFoundError):
+        status = NOT_FOUND
+    else:
+        is_final = isinstance(error, GatewayError) and error.advice is Advice.FIX
+        status = CONFLICT if is_final else UNAVAILABLE
+    return JSONResponse({"error": str(error)}, status)
 
 
 @router.put("/customers/{reference}")
@@ -60,8 +84,7 @@ async def create_customer(
         created = await gateway.customer.create_customer({"externalCustomerId": reference})
     except GatewayError as error:
         if error.advice is not Advice.CHECK:
-            status = CONFLICT if error.advice is Advice.FIX else UNAVAILABLE
-            raise HTTPException(status) from error
+            raise
         request.app.state.to_check.append(reference)
         response.status_code = ACCEPTED
         return {"state": "to be checked"}
@@ -78,8 +101,5 @@ async def to_check(request: Request) -> list[str]:
 @router.delete("/wallets/{wallet_id}/orders/{order_id}")
 async def cancel_order(wallet_id: str, order_id: str, gateway: Gateway) -> dict[str, str]:
     """Cancel an order; to cancel it again does no harm."""
-    try:
-        await gateway.wallet.cancel_order(wallet_id, order_id)
-    except NotFoundError as error:
-        raise HTTPException(NOT_FOUND) from error
+    await gateway.wallet.cancel_order(wallet_id, order_id)
     return {"state": "cancelled"}
