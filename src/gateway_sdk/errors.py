@@ -116,6 +116,8 @@ class GatewayError(Exception):
         self.repeatability = repeatability
         self.attempts = attempts
         self.outcome = outcome_of(attempts, repeatability)
+        if self.__suppress_context__:  # it may hold values; Dask and others pickle it all the same
+            self.__context__ = None
         return self
 
     @property
