@@ -224,8 +224,8 @@ async def test_a_rate_that_does_not_fit_is_named(path: Path, rate: str, kind: st
 @pytest.mark.parametrize(
     ("out", "options", "problem"),
     [
-        ("x.csv", {"decimals": True}, "decimals goes with a file of Parquet: the others have all"),
-        ("x.ndjson", {"decimals": True}, "decimals goes with a file of Parquet"),
+        ("x.csv", {"decimals": True}, "decimals goes with a .parquet file: the others have all"),
+        ("x.ndjson", {"decimals": True}, "decimals goes with a .parquet file"),
         ("x.parquet", {"decimals": True, "rates": False}, "decimals goes with rates"),
     ],
 )

@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
@@ -199,8 +199,7 @@ def write_results(
                 yield entry
 
     def counted(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-        for row in rows:
-            counts["rows"] += 1
+        for counts["rows"], row in enumerate(rows, 1):
             yield row
 
     if rates:
@@ -283,7 +282,7 @@ def _writer_for(out: str | PathLike[str], *, decimals: bool) -> Writer:
         )
     if decimals and suffix != ".parquet":
         raise InvalidArgumentError(
-            "goes with a file of Parquet: the others have all digits", field="decimals"
+            "goes with a .parquet file: the others have all digits", field="decimals"
         )
     if suffix == ".csv":
         return _write_csv
@@ -351,33 +350,24 @@ def _write_parquet(
     kinds: dict[str, Any] = {"date": arrow.date32(), **_NUMBERS}
     kinds["rate"] = arrow.decimal128(*_DIGITS) if decimals else arrow.float64()
     schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in columns])
-    convert = _decimal if decimals else _double
-    found = (convert(row) if isinstance(row, RateRow) else row for row in rows)
+    found = (_fit(row, decimals=decimals) if isinstance(row, RateRow) else row for row in rows)
     with parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(found, _BATCH)):
             arrays = [list(column) for column in zip(*batch, strict=True)]
             writer.write_table(arrow.table(arrays, schema=schema))
 
 
+_LAST_DIGIT: Final = Decimal(1).scaleb(-_DIGITS[1])
 _EXACT: Final = Context(prec=_DIGITS[0], traps=[Inexact, InvalidOperation])
 
 
-def _decimal(row: RateRow) -> RateRow:
-    try:
-        return row._replace(rate=row.rate.quantize(Decimal(1).scaleb(-_DIGITS[1]), context=_EXACT))
-    except DecimalException:
-        raise _too_long(row, f"decimal128{_DIGITS}") from None
-
-
-def _double(row: RateRow) -> RateRow:
-    rate = float(row.rate)
-    if row.rate and abs(rate) in (0, inf):
-        raise _too_long(row, "double")
-    return row._replace(rate=rate)
-
-
-def _too_long(row: RateRow, kind: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
+def _fit(row: RateRow, *, decimals: bool) -> RateRow:
+    with suppress(DecimalException):
+        rate = row.rate.quantize(_LAST_DIGIT, context=_EXACT) if decimals else float(row.rate)
+        if not row.rate or 0 < abs(rate) < inf:
+            return row._replace(rate=rate)
+    kind = f"decimal128{_DIGITS}" if decimals else "double"
+    raise InvalidArgumentError(
         f"the rate of {row.symbol} for {row.base} on {row.date} does not fit {kind}: give a file "
         "of CSV or NDJSON, which have all digits"
     )

@@ -118,7 +118,6 @@ class SqliteLedger:
         self._job = job
         self._retry_failed = retry_failed
         self._patience = inf if patience is None else patience
-        self._has_warned = False
         self._thread = ThreadPoolExecutor(1, "gateway_sdk.journal")
         self._places: dict[bytes, int] = {}  # of the rows; negative if the item is begun again
         self._file: os.stat_result | None = None
@@ -156,7 +155,7 @@ class SqliteLedger:
             self._opened.close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        loop, began, pause = asyncio.get_running_loop(), monotonic(), _LONGEST_PAUSE / 16
+        loop, began, pause = asyncio.get_running_loop(), monotonic(), 0.0
         while True:
             try:
                 # A thread cannot be cancelled, and uses the file.
@@ -164,11 +163,10 @@ class SqliteLedger:
             except sqlite3.OperationalError:  # the others are errors of ours
                 if (left := began + self._patience - monotonic()) <= 0:
                     raise self._error(f"{_LOCKED}; its rows are kept: run the same again") from None
-            if not self._has_warned:
-                self._has_warned = True
+            if not pause:
                 _logger.warning("the journal %s %s: the run waits", self._path, _LOCKED)
-            await asyncio.sleep(min(pause, left))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause or _LONGEST_PAUSE / 16, _LONGEST_PAUSE, left)
+            await asyncio.sleep(pause)
 
     def _open(self) -> None:
         self._opened.close()  # of a try that met a lock

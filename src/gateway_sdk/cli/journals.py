@@ -1,11 +1,9 @@
 """The commands of journals: `gateway bulk export`, `unknown` and `settle`."""
 
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -13,7 +11,7 @@ from gateway_sdk import bulk
 from gateway_sdk.cli.arguments import argument, check_place, option, read_json, switch, writing
 from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.errors import InvalidArgumentError, JournalError
+from gateway_sdk.errors import InvalidArgumentError
 
 many = typer.Typer(rich_markup_mode=None)
 
@@ -28,35 +26,23 @@ def check_out(place: str) -> Path:
     return check_place(place)
 
 
-OutFile: TypeAlias = Annotated[
-    Path, argument("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)
-]
-
-
 Journal: TypeAlias = Annotated[Path, argument("RUN.db", "The journal of a run.")]
-Decimals: TypeAlias = Annotated[
-    bool, switch("--decimals", "In Parquet: exact decimals, not doubles.")
-]
-
-
-def check_format(out: Path, *, decimals: bool) -> None:
-    if decimals and out.suffix.lower() != ".parquet":
-        raise CommandError("--decimals goes with a .parquet file: the others have all digits")
 
 
 @many.command()
 def export(
     journal: Journal,
-    out: OutFile,
+    out: Annotated[Path, argument("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)],
     *,
-    decimals: Decimals = False,
+    decimals: Annotated[
+        bool, switch("--decimals", "In Parquet: exact decimals, not doubles.")
+    ] = False,
 ) -> None:
     """Write what the journal of a bulk run holds into a file.
 
     Rates are written as rows of base, symbol, date and rate; other values as one row per item, with
     the value as JSON. The journal may be that of a run that is under way.
     """
-    check_format(out, decimals=decimals)
     written = write_file(journal, out, decimals=decimals)
     if written.failed:
         raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
@@ -67,10 +53,11 @@ def write_file(
     journal: Path, out: Path, *, rates: bool | None = None, **options: bool
 ) -> bulk.Exported:
     try:
-        with writing(out, Status.FAILED), of_journal():
+        with writing(out, Status.FAILED):
             written = bulk.export(journal, out, rates=rates, **options)
-    except InvalidArgumentError as error:  # a rate does not fit
-        raise CommandError(printable(str(error)), Status.FAILED) from None
+    except InvalidArgumentError as error:  # an option does not fit the file, or a rate its type
+        status = Status.MISUSED if error.field else Status.FAILED
+        raise CommandError(printable(str(error)), status) from None
     say(f"{printable(str(out))}: {written.rows} rows")
     return written
 
@@ -82,14 +69,6 @@ def check_shapes(others: int) -> None:
         raise CommandError(f"{problem}\n{advice}", Status.UNCHANGED)
 
 
-@contextmanager
-def of_journal() -> Generator[None]:
-    try:
-        yield
-    except JournalError as error:
-        raise CommandError(printable(str(error))) from None
-
-
 @many.command()
 def unknown(journal: Journal, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
     """List the items of a journal whose outcome is unknown.
@@ -99,8 +78,6 @@ def unknown(journal: Journal, *, as_json: AsJson = False, as_csv: AsCsv = False)
     way, or its run died.
     """
     form = choose_form(as_json=as_json, as_csv=as_csv)
-    with of_journal():
-        found = bulk.unknown(journal)
     show_records(
         [
             {
@@ -110,7 +87,7 @@ def unknown(journal: Journal, *, as_json: AsJson = False, as_csv: AsCsv = False)
                 "operation": entry.failure and entry.failure.operation,
                 "time": entry.time and entry.time.isoformat(timespec="seconds"),
             }
-            for entry in found
+            for entry in bulk.unknown(journal)
         ],
         form,
     )
@@ -141,9 +118,6 @@ def settle(
     except ValueError:
         problem = f"{key!r} is no key: copy one from `gateway bulk unknown`"
         raise typer.BadParameter(problem, param_hint="KEY") from None
-    with of_journal():
-        if done is None:
-            bulk.settle(journal, None, digest, not_done=True)
-        else:
-            bulk.settle(journal, None, digest, done=read_json(done))
+    found: Any = {"not_done": True} if done is None else {"done": read_json(done)}
+    bulk.settle(journal, None, digest, **found)
     say("The next run makes it." if done is None else "It is settled: later runs have this reply.")

@@ -24,8 +24,6 @@ from gateway_sdk.cli.arguments import (
     writing,
 )
 from gateway_sdk.cli.journals import (
-    Decimals,
-    check_format,
     check_out,
     check_shapes,
     many,
@@ -317,7 +315,6 @@ def bulk_rates(
     start: Annotated[date, START],
     end: End = None,
     out: Annotated[Path, option("FILE", "A .csv, .ndjson or .parquet file.", parser=check_out)],
-    decimals: Decimals = False,
     journal: Annotated[
         Path | None,
         option("FILE", "The file of replies; by default --out with .db.", parser=check_place),
@@ -348,7 +345,6 @@ def bulk_rates(
     run = Run(split_codes([base]), codes, days, split, deadline)
     if run.total == 0:
         raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
-    check_format(out, decimals=decimals)
     kept = journal or out.with_name(f"{out.name}.db")
     if kept.resolve() == out.resolve():
         raise CommandError("--out and --journal are the same file")
@@ -359,9 +355,7 @@ def bulk_rates(
     if run.left_out:
         found = sorted({symbol for _, symbol in run.left_out})
         say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
-    others = 0
-    if run.done == run.total:
-        others = write_file(kept, out, rates=True, decimals=decimals).other_shapes
+    others = write_file(kept, out, rates=True).other_shapes if run.done == run.total else 0
     run.check()
     if not run.total:
         problem = "there is nothing to fetch: the gateway has no rates of other currencies"

@@ -195,7 +195,8 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
         status, step = fate_of(error.outcome, error.repeatability)
     elif isinstance(error, errors.OutageError):
         status = Status.UNCHANGED
-    if isinstance(error, errors.InvalidArgumentError | errors.ReceiverUnavailableError):
+    misused = errors.InvalidArgumentError, errors.JournalError, errors.ReceiverUnavailableError
+    if isinstance(error, misused):
         status = Status.MISUSED
     if isinstance(error, errors.ConfigurationError):
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
