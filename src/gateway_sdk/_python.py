@@ -1,6 +1,7 @@
 """What nothing of ours is needed for: late names, safe reprs, observers of a whole program."""
 
 import logging
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -75,3 +76,12 @@ def with_added(given: tuple[Any, ...]) -> tuple[Any, ...]:
     # A program that gives an `OpenTelemetry` has chosen its providers: two would trace twice.
     made = [make() for make in makers.values()]
     return (*given, *(it for it in made if not any(isinstance(one, type(it)) for one in given)))
+
+
+# As OWASP lists what spreadsheets take for a formula (CSV injection). Numbers with a sign are none.
+_FORMULA: Final = r"[=@\t\r\n\uff1d\uff0b\uff0d\uff20]|[+-](?!\d+(\.\d+)?\Z)"
+
+
+def without_formula(cell: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and re.match(_FORMULA, cell) else cell

@@ -1,7 +1,9 @@
 """Exports of a journal: each format, exact numbers, whole or not at all."""
 
 import asyncio
+import codecs
 import csv
+import io
 import json
 import os
 import sqlite3
@@ -132,6 +134,51 @@ async def test_a_run_without_values_is_an_empty_file(path: Path, out: Path) -> N
     assert content(out) == b"base,symbol,date,rate\r\n"
 
 
+FORMULAS = [
+    *(
+        '=HYPERLINK("http://evil.test")',
+        "=1+1",
+        "+1-2",
+        "-2+3",
+        "@SUM(1)",
+        "+",
+        "-x",
+        "-1\n",
+        "-1.5e3",
+    ),
+    *("\t=1", "\r=1", "\n=1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"),
+]
+TEXTS = ["", "Ada", "a=1", " =1", "'=1", "-1.50", "+43", "1e-7", "2026-01-02", "Zoë", '"quoted"']
+
+
+@pytest.mark.parametrize("text", FORMULAS + TEXTS)
+async def test_excel_gets_no_formulas_and_programs_the_data(
+    path: Path, out: Path, text: str
+) -> None:
+    """A sheet that opens a customer's name must not run it; a file of data is as it was."""
+    entry = bulk.Entry(key=b"1", state=bulk.State.DONE, item=text, value="-1", elapsed=-1.0)
+
+    bulk.write_results([entry], out)
+    plain = content(out)
+    bulk.write_results([entry], out, excel=True)
+    for_excel = content(out)
+
+    assert not plain.startswith(codecs.BOM_UTF8)
+    assert for_excel.startswith(codecs.BOM_UTF8)
+    cells = [list(csv.reader(io.StringIO(it.decode("utf-8-sig")))) for it in (plain, for_excel)]
+    assert cells[0][1][0] == text
+    assert cells[1][1][0] == (f"'{text}" if text in FORMULAS else text)
+    assert [row[1:] for row in cells[0]] == [row[1:] for row in cells[1]]
+
+
+async def test_excel_gets_rates_as_numbers(journal: Path, out: Path) -> None:
+    bulk.export(journal, out)
+    plain = content(out)
+    bulk.export(journal, out, excel=True)
+
+    assert content(out) == codecs.BOM_UTF8 + plain
+
+
 @pytest.mark.posix
 def test_a_pipe_is_written_as_it_is(journal: Path, out: Path) -> None:
     os.mkfifo(out)
@@ -227,6 +274,8 @@ async def test_a_rate_that_does_not_fit_is_named(path: Path, rate: str, kind: st
         ("x.csv", {"decimals": True}, "decimals goes with a .parquet file: the others have all"),
         ("x.ndjson", {"decimals": True}, "decimals goes with a .parquet file"),
         ("x.parquet", {"decimals": True, "rates": False}, "decimals goes with rates"),
+        ("x.parquet", {"excel": True}, "excel goes with a .csv file"),
+        ("x.jsonl", {"excel": True}, "excel goes with a .csv file"),
     ],
 )
 async def test_an_option_without_an_effect_is_refused(

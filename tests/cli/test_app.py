@@ -98,7 +98,7 @@ def test_help_describes_all_that_there_is(call_gateway: Call, command: str) -> N
     if command in app.SUMMARIES:
         assert " ".join(ended.out.split()).partition(app.SUMMARIES[command])[1]
     shown = ended.out.partition("\nOptions:\n")[2]
-    described = re.findall(r"^  (?:-\w, )?--[a-z-]+(?: \S+)?  +\S", shown, re.MULTILINE)
+    described = re.findall(r"^  (?:-\w, )?--[a-z-]+(?: / --\w+| \S+)?  +\S", shown, re.MULTILINE)
     alone = re.findall(r"^  (?:-\w, )?--[a-z-]+ \S+\n {10,}\S", shown, re.MULTILINE)
     assert len(described) + len(alone) == len(re.findall(r"^  -", shown, re.MULTILINE))
 

@@ -186,7 +186,7 @@ def draw(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[st
 def test_csv_is_that_of_rfc_4180() -> None:
     rows = [['say "hi", you', "two\r\nlines"], ["", "1"]]
 
-    text = to_csv(Table(("a", "b"), rows))
+    text = to_csv(Table(("a", "b"), rows), "csv")
 
     assert text == 'a,b\r\n"say ""hi"", you","two\r\nlines"\r\n,1\r\n'
     assert list(csv.reader(io.StringIO(text, newline=""))) == [["a", "b"], *rows]
@@ -283,3 +283,10 @@ def test_terminal_has_the_columns_that_fit(
     assert tuple(left_out) == ORDERS.columns[kept:], "as they are called, without padding"
     assert len(shown.splitlines()[2:]) == 2 or columns == 3
     assert all(re.search(rf"\b{name}\b", shown) for name in ORDERS.columns[:kept]) or columns == 3
+
+
+def test_excel_gets_a_mark_of_its_encoding_and_no_formulas() -> None:
+    table = Table(("name", "amount"), [("=1+1", Decimal("-1.50")), ("Zoë", "+43"), (None, "@x")])
+
+    assert to_csv(table, "excel") == "\ufeffname,amount\r\n'=1+1,-1.50\r\nZoë,+43\r\n,'@x\r\n"
+    assert to_csv(table, "csv") == "name,amount\r\n=1+1,-1.50\r\nZoë,+43\r\n,@x\r\n"

@@ -22,6 +22,7 @@ from secrets import token_hex
 from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
+from gateway_sdk._python import without_formula
 from gateway_sdk.bulk._journal import ENTRIES, entry_of, reading
 from gateway_sdk.bulk.results import Entry, Failure, State
 from gateway_sdk.errors import InvalidArgumentError, needing_extra
@@ -124,6 +125,7 @@ def export(
     *,
     rates: bool | None = None,
     decimals: bool = False,
+    excel: bool = False,
 ) -> Exported:
     """Write what a journal holds into a file, whole or not at all.
 
@@ -145,6 +147,8 @@ def export(
             attempts, elapsed (seconds), time (UTC). None: rates if the first value has the usual
             shape.
         decimals: Whether rates are exact in Parquet: decimal128(38, 18) in place of double.
+        excel: Whether a CSV file is for people and their spreadsheets, not for programs: it begins
+            with a byte order mark, and a text that would be a formula begins with an apostrophe.
 
     Raises:
         InvalidArgumentError: *out* has another suffix, an option does not go with it, or a rate
@@ -153,13 +157,13 @@ def export(
         MissingExtraError: pyarrow is not installed.
         OSError: *out*, or a temporary file, cannot be written.
     """
-    _writer_for(out, decimals=decimals)
+    _writer_for(out, decimals=decimals, excel=excel)
     with reading(journal) as database:
         if rates is None:
             first = map(entry_of, database.execute(f"{ENTRIES} {_FIRST}"))
             rates = any(_rates_of(entry) is not None for entry in first)
         entries = map(entry_of, database.execute(f"{ENTRIES} {'' if rates else _IN_ORDER}"))
-        return write_results(entries, out, rates=rates, decimals=decimals)
+        return write_results(entries, out, rates=rates, decimals=decimals, excel=excel)
 
 
 _IN_ORDER: Final = "order by item, id"
@@ -172,6 +176,7 @@ def write_results(
     *,
     rates: bool = False,
     decimals: bool = False,
+    excel: bool = False,
 ) -> Exported:
     """Write what a ledger holds into a file, as `export` does with a journal.
 
@@ -180,14 +185,14 @@ def write_results(
             out. Their order is that of the rows, except for rates, which are sorted.
         out: The file.
         rates: Whether to write the rates of the values of items that are done.
-        decimals: As of `export`.
+        decimals, excel: As of `export`.
 
     Raises:
         InvalidArgumentError: as of `export`.
         MissingExtraError: pyarrow is not installed.
         OSError: *out*, or a temporary file, cannot be written.
     """
-    write = _writer_for(out, decimals=decimals)
+    write = _writer_for(out, decimals=decimals, excel=excel)
     if decimals and not rates:
         raise InvalidArgumentError("goes with rates", field="decimals")
     counts: Counter[str] = Counter()
@@ -273,7 +278,7 @@ def _rates_of(entry: Entry) -> list[tuple[Any, ...]] | None:
 Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Iterable[Sequence[Any]]], None]
 
 
-def _writer_for(out: str | PathLike[str], *, decimals: bool) -> Writer:
+def _writer_for(out: str | PathLike[str], *, decimals: bool, excel: bool) -> Writer:
     suffix = Path(out).suffix.lower()
     if suffix not in EXPORT_SUFFIXES:
         raise InvalidArgumentError(
@@ -284,8 +289,10 @@ def _writer_for(out: str | PathLike[str], *, decimals: bool) -> Writer:
         raise InvalidArgumentError(
             "goes with a .parquet file: the others have all digits", field="decimals"
         )
+    if excel and suffix != ".csv":
+        raise InvalidArgumentError("goes with a .csv file", field="excel")
     if suffix == ".csv":
-        return _write_csv
+        return partial(_write_csv, excel=excel)
     if suffix != ".parquet":
         return _write_ndjson
     with needing_extra("parquet", "a Parquet file"):
@@ -318,12 +325,15 @@ def _whole(out: Path) -> Generator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
-def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+def _write_csv(
+    file: IO[bytes], columns: Sequence[str], rows: Iterable[Sequence[Any]], *, excel: bool
+) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8-sig" if excel else "utf-8", newline="")
     writer = csv.writer(text)
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([format(it, "f") if isinstance(it, Decimal) else it for it in row])
+        cells = [format(it, "f") if isinstance(it, Decimal) else it for it in row]
+        writer.writerow(map(without_formula, cells) if excel else cells)
     text.detach()  # flushes it
 
 

@@ -37,13 +37,16 @@ def export(
     decimals: Annotated[
         bool, switch("--decimals", "In Parquet: exact decimals, not doubles.")
     ] = False,
+    excel: Annotated[
+        bool, switch("--excel", "In CSV: for Excel, without formulas; not for programs.")
+    ] = False,
 ) -> None:
     """Write what the journal of a bulk run holds into a file.
 
     Rates are written as rows of base, symbol, date and rate; other values as one row per item, with
     the value as JSON. The journal may be that of a run that is under way.
     """
-    written = write_file(journal, out, decimals=decimals)
+    written = write_file(journal, out, decimals=decimals, excel=excel)
     if written.failed:
         raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
     check_shapes(written.other_shapes)
@@ -70,7 +73,7 @@ def check_shapes(others: int) -> None:
 
 
 @many.command()
-def unknown(journal: Journal, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+def unknown(journal: Journal, *, as_json: AsJson = False, as_csv: AsCsv = None) -> None:
     """List the items of a journal whose outcome is unknown.
 
     Each has a request that must not be made twice and may have been carried out. Look at the

@@ -52,7 +52,7 @@ def countries(
     ] = None,
     *,
     as_json: AsJson = False,
-    as_csv: AsCsv = False,
+    as_csv: AsCsv = None,
 ) -> None:
     """List the countries of the world, with their codes and currencies.
 
@@ -157,7 +157,7 @@ def orders(
     take: Annotated[int, option("N", "The number of orders of a page.")] = 20,
     all_pages: Annotated[bool, switch("--all", "Show all pages from --page on.")] = False,
     as_json: AsJson = False,
-    as_csv: AsCsv = False,
+    as_csv: AsCsv = None,
 ) -> None:
     """Show a page of the tenant's orders, or all."""
 
@@ -178,14 +178,14 @@ def orders(
 
 
 @wallet.command()
-def history(customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+def history(customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = None) -> None:
     """Show the trading orders of a customer."""
     form = output.choose_form(as_json=as_json, as_csv=as_csv)
     output.show_records(ask(lambda it: it.wallet.trading_order_history(customer_id)), form)
 
 
 @wallet.command()
-def balance(*, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+def balance(*, as_json: AsJson = False, as_csv: AsCsv = None) -> None:
     """Show what the tenant has available for spot trading."""
     form = output.choose_form(as_json=as_json, as_csv=as_csv)
     output.show_records(ask(lambda gateway: gateway.wallet.spot_trading_available_balance()), form)

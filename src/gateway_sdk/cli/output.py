@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Column, Table as RichTable
 from rich.text import Text
 
+from gateway_sdk._python import without_formula
 from gateway_sdk.cli.arguments import switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 
@@ -115,12 +116,15 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: Table, form: str) -> str:
     """Write CSV by RFC 4180: a header, lines that end in CRLF, quotes where needed."""
     text = io.StringIO()
+    text.write("\ufeff" if form == "excel" else "")
     writer = csv.writer(text)
     writer.writerow(table.columns)
-    writer.writerows([to_cell(value) for value in row] for row in table.rows)
+    for row in table.rows:
+        cells = map(to_cell, row)
+        writer.writerow(map(without_formula, cells) if form == "excel" else cells)
     return text.getvalue()
 
 
@@ -175,20 +179,26 @@ def _aligned(amounts: Sequence[str]) -> list[str]:
 AsJson: TypeAlias = Annotated[
     bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
 ]
-AsCsv: TypeAlias = Annotated[bool, switch("--csv", "Print CSV (RFC 4180), for spreadsheets.")]
+AsCsv: TypeAlias = Annotated[
+    bool | None,
+    switch("--csv/--excel", "Print CSV (RFC 4180) for programs, or for Excel, without formulas."),
+]
 
 
-def choose_form(*, as_json: bool, as_csv: bool) -> str:
-    if as_json and as_csv:
-        raise CommandError("--json and --csv exclude each other: choose one")
-    return "json" if as_json else "csv" if as_csv else "table"
+CSV: Final = ("csv", "excel")
+
+
+def choose_form(*, as_json: bool, as_csv: bool | None) -> str:
+    if as_json and as_csv is not None:
+        raise CommandError("--json and --csv or --excel exclude each other: choose one")
+    return "json" if as_json else {None: "table", True: "csv", False: "excel"}[as_csv]
 
 
 def show(table: Table, value: Any, form: str, *, headings: Sequence[str] | None = None) -> None:
     if form == "json":
         show_json(value)
-    elif form == "csv":
-        write_out(to_csv(table))
+    elif form in CSV:
+        write_out(to_csv(table, form))
     elif sys.stdout is None or not sys.stdout.isatty():
         lines = [map(printable, map(to_cell, line)) for line in (table.columns, *table.rows)]
         write_out("".join("\t".join(line) + "\n" for line in lines))
@@ -212,7 +222,7 @@ def show_records(reply: Any, form: str) -> None:
         words = ", ".join(f"{name} {to_cell(beside[name])}" for name in beside)
         if words := printable(words) if rows else "The list is empty.":
             say(words)
-    elif form == "csv":
+    elif form in CSV:
         raise CommandError("the reply is not a list of records\n--json shows it.", Status.UNCHANGED)
     else:
         show_json(reply)

@@ -129,7 +129,7 @@ def rates(
     start: Annotated[date | None, START] = None,
     end: End = None,
     as_json: AsJson = False,
-    as_csv: AsCsv = False,
+    as_csv: AsCsv = None,
     png: Annotated[
         Path | None, option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=check_png)
     ] = None,
