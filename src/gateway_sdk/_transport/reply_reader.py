@@ -37,9 +37,10 @@ _FOLD: Final = re.compile(rb"[ \t]*\r\n[ \t]+")
 _LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length:([^\r\n]*)(?=\r\n)")
 _FRAMING: Final = re.compile(rb"(?i)\r\n(?:content-length|transfer-encoding):[^\r\n]*(?=\r\n)")
 _INTERIM: Final = re.compile(rb"HTTP/1\.. 1")
-# The line before a chunk, behind the end of another line (RFC 9112, 7.1), or how one begins.
-_CHUNK: Final = re.compile(
-    rb"\r(?:\n(?:([0-9A-Fa-f]{1,16})[ \t]*(?:;[\t -~\x80-\xff]*)?(?:\r(\n)?)?)?)?"
+# The line before a chunk, behind the end of another line (RFC 9112, 7.1), and how one begins.
+_CHUNK: Final = re.compile(rb"\r\n([0-9A-Fa-f]{1,16})[ \t]*(?:;[\t -~\x80-\xff]*)?\r\n")
+_BEGUN_CHUNK: Final = re.compile(
+    rb"\r(?:\n(?:[0-9A-Fa-f]{1,16}[ \t]*(?:;[\t -~\x80-\xff]*)?\r?)?)?"
 )
 # SETTINGS or GOAWAY, with which HTTP/2 begins (RFC 9113, 3.4, 4.1).
 _HTTP_2: Final = re.compile(rb"...[\x04\x07].\0\0\0\0", re.DOTALL)
@@ -49,17 +50,24 @@ class ReplyReader(RawReply):
     # Its body is what `take` has returned.
 
     fields: RawHeaders
-    has_no_body = False  # whatever its length says: it is the reply to HEAD
-    is_lenient = False
-    """Whether it is read though it is ambiguous: the reply to CONNECT has no body, and no other
-    follows it."""
+
+    # The parser looks for all of these; one that is missing costs it as much as a short head.
+    on_message_begin = on_status = on_headers_complete = on_body = on_message_complete = None
+    on_chunk_header = on_chunk_complete = None
 
     def __init__(self) -> None:
-        RawReply.__init__(self, 0, [], {})  # until the head has arrived
+        # Not as attributes of the class, which take Python four times as long to read.
+        self.status = 0  # until the head has arrived
+        self.fields, self.index = [], {}
+        self.has_no_body = False  # whatever its length says: it is the reply to HEAD
+        # Whether what is ambiguous is read too: the reply to CONNECT has no body, and no other
+        # follows it.
+        self.is_lenient = False
         self.buffered = 0  # bytes of the body that `take` would return
         self.is_whole = False
         self.failure: str | None = None  # why the rest of it cannot be read
         self.has_excess = False  # whether bytes came after it
+        self._fields: RawHeaders = []  # of the head that is read
         self._chunks: list[bytes] = []
         self._closes = False  # whether the connection ends after it
         self._begun = b""  # what has come of a head, a line or trailers that are not complete
@@ -101,10 +109,18 @@ class ReplyReader(RawReply):
     def _read_heads(self, data: bytes) -> bytes:
         """Read interim replies, which end with their heads, and the head of the final one."""
         while not (self.status or self.failure):
-            if not (self._begun or data.startswith(_HTTP_1_1)):
-                self._overhead += len(data) - len(data := data.lstrip(_LINE_END))
-            head, data = self._cut(data)
-            if head:
+            is_usual = data.startswith(_HTTP_1_1) and not (self._begun or self.is_lenient)
+            if is_usual and (end := data.find(_HEAD_END)) >= 0:
+                end += len(_HEAD_END)
+                self._overhead += end
+                head, data = data[:end], data[end:]
+            else:
+                if not self._begun:  # blank lines, perhaps
+                    self._overhead += len(data) - len(data := data.lstrip(_LINE_END))
+                head, data = self._cut(data)
+            if self._overhead + len(self._begun) > LONGEST_HEAD:
+                self._fail(_NO_END)
+            elif head:
                 self._read_head(head)
             elif self._begun[: len(_PROTOCOL)] == _PROTOCOL[: len(self._begun)]:
                 break
@@ -113,44 +129,57 @@ class ReplyReader(RawReply):
         return data
 
     def _read_body(self, data: bytes) -> bytes:
-        chunk = data[: self._left]
-        self._add(chunk)
-        self.is_whole = self._left == 0
+        left = self._left
+        chunk = data if left is None else data[:left]
+        self._chunks.append(chunk)
+        self.buffered += len(chunk)
+        if left is None:
+            return b""
+        self._left = left = left - len(chunk)
+        self.is_whole = not left
         return data[len(chunk) :]
 
     def _read_chunks(self, data: bytes) -> bytes:
         if self._is_in_trailers:
             return self._read_trailers(data)
-        data, place = self._begun + data, 0
+        data, place, left = self._begun + data, 0, self._left or 0
         self._begun = b""
         while place < len(data):
-            if self._left:
-                chunk = data[place : place + self._left]
-                self._add(chunk)
+            if left:
+                chunk = data[place : place + left]
+                self._chunks.append(chunk)
+                self.buffered += len(chunk)
                 place += len(chunk)
-                continue
-            line = _CHUNK.match(data, place)
-            if line is None or not (line[2] or line.end() == len(data)):
-                self._fail("its reply is not HTTP/1.1 (a chunk has no size)")
+                left -= len(chunk)
+            elif line := _CHUNK.match(data, place):
+                place, left = line.end(), int(line[1], 16)
+                if not left:
+                    self._is_in_trailers = True
+                    return self._read_trailers(data[place - len(_LINE_END) :])
+            else:
+                self._begin_line(data[place:])
                 break
-            if line.end() - place > _LONGEST_LINE:
-                self._fail(_NO_END)
-                break
-            if not line[2]:
-                self._begun = data[place:]
-                break
-            place, self._left = line.end(), int(line[1], 16)
-            if not self._left:
-                self._is_in_trailers = True
-                return self._read_trailers(data[place - len(_LINE_END) :])
+        self._left = left
         return b""
 
+    def _begin_line(self, begun: bytes) -> None:
+        if len(begun) > _LONGEST_LINE:
+            self._fail(_NO_END)
+        elif _BEGUN_CHUNK.fullmatch(begun):
+            self._begun = begun
+        else:
+            self._fail("its reply is not HTTP/1.1 (a chunk has no size)")
+
     def _read_trailers(self, data: bytes) -> bytes:
+        if data == _HEAD_END:
+            self.is_whole = True
+            return b""
         trailers, data = self._cut(data)
-        if trailers:
+        if self._overhead + len(self._begun) > LONGEST_HEAD:
+            self._fail(_NO_END)
+        elif trailers:
             try:
-                if trailers != _HEAD_END:
-                    _parsed(b"HTTP/1.1 200 -" + trailers)
+                self._parse(b"HTTP/1.1 200 -" + trailers)
                 self.is_whole = True
             except HttpParserError as error:
                 self._fail(_reason(_PROTOCOL, error))
@@ -159,15 +188,10 @@ class ReplyReader(RawReply):
     def _cut(self, data: bytes) -> tuple[bytes, bytes]:
         """Return a head or trailers up to their empty line, if that has come, and the rest."""
         start, data = max(0, len(self._begun) - len(_HEAD_END)), self._begun + data
-        end = -1 if self.is_lenient else data.find(_HEAD_END, start)
-        if end >= 0:
-            end += len(_HEAD_END)
-        else:
+        end = data.find(_HEAD_END, start) + len(_HEAD_END)
+        if self.is_lenient or end < len(_HEAD_END):
             found = _ANY_HEAD_END.search(data, start)
             end = found.end() if found else 0
-        if self._overhead + (end or len(data)) > LONGEST_HEAD:
-            self._fail(_NO_END)
-            return b"", b""
         self._overhead += end
         self._begun = b"" if end else data
         return data[:end], data[end:] if end else b""
@@ -177,26 +201,27 @@ class ReplyReader(RawReply):
         if not (is_1_1 or head.startswith(_HTTP_1_0)):
             self._fail(_reason(head, "another version"))
             return
-        if head[len(_HTTP_1_1) :].startswith(b"101"):
+        if head.startswith(b"101", len(_HTTP_1_1)):
             self._fail("it switched to another protocol (101)")
             return
         try:
-            status, fields = _parsed(head, is_lenient=self.is_lenient)
+            status = self._parse(head)
         except HttpParserError as error:
             self._fail(_reason(head, error))
             return
+        fields = self._fields
         if len(fields) > MOST_FIELDS:
             self._fail("its reply has too many header fields")
+            return
+        index = index_of(fields)
+        # Also in an interim reply it means the end after the final one (RFC 9112, 9.6).
+        if not is_1_1 or b"connection" in index:
+            self._closes |= _is_last(index.get(b"connection", b""), is_1_1=is_1_1)
+        if status >= _FINAL:
+            self.fields, self.index = fields, index
+            self._begin(status, is_1_1=is_1_1)
         elif status < _FIRST:
             self._fail("its reply has a status below 100")
-        else:
-            index = index_of(fields)
-            # Also in an interim reply it means the end after the final one (RFC 9112, 9.6).
-            if not is_1_1 or b"connection" in index:
-                self._closes |= _is_last(index.get(b"connection", b""), is_1_1=is_1_1)
-            if status >= _FINAL:
-                self.fields, self.index = fields, index
-                self._begin(status, is_1_1=is_1_1)
 
     def _begin(self, status: int, *, is_1_1: bool) -> None:
         coding, length = self.index.get(b"transfer-encoding"), self.index.get(b"content-length")
@@ -213,42 +238,26 @@ class ReplyReader(RawReply):
         self.is_whole = self.is_whole or self.has_no_body or status in _NO_BODY
         self.status, self._overhead = status, 0
 
-    def _add(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        self.buffered += len(chunk)
-        if self._left is not None:
-            self._left -= len(chunk)
-
-
-class _Fields:
-    """What the parser calls."""
-
-    def __init__(self) -> None:
-        self.all: RawHeaders = []
+    def _parse(self, head: bytes, *, is_usual: bool = False) -> int:
+        """Read the fields of a head, in its usual form if need be, and return its status."""
+        self._fields = []
+        parser: Any = HttpResponseParser(self)
+        if self.is_lenient:
+            parser.set_dangerous_leniencies(
+                lenient_chunked_length=True, lenient_optional_cr_before_lf=True
+            )
+        try:
+            parser.feed_data(head)
+        except HttpParserError:
+            if is_usual:
+                raise
+            return self._parse(_usual(head), is_usual=True)
+        status: int = parser.get_status_code()
+        return status
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.all.append((name, value.rstrip(b" \t")))
-
-
-def _parsed(head: bytes, *, is_lenient: bool = False) -> tuple[int, RawHeaders]:
-    """Return the status and the fields of a head."""
-    try:
-        return _by_httptools(head, is_lenient=is_lenient)
-    except HttpParserError:
-        if (usual := _usual(head)) == head:
-            raise
-        return _by_httptools(usual, is_lenient=is_lenient)
-
-
-def _by_httptools(head: bytes, *, is_lenient: bool) -> tuple[int, RawHeaders]:
-    fields = _Fields()
-    parser: Any = HttpResponseParser(fields)
-    if is_lenient:
-        parser.set_dangerous_leniencies(
-            lenient_chunked_length=True, lenient_optional_cr_before_lf=True
-        )
-    parser.feed_data(head)
-    return parser.get_status_code(), fields.all
+        """Called by the parser."""
+        self._fields.append((name, value.rstrip(b" \t")))
 
 
 def _is_last(connection: bytes, *, is_1_1: bool) -> bool:
