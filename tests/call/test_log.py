@@ -10,6 +10,7 @@ import pytest
 
 from gateway_sdk import GatewaySession, Observer, operations
 from gateway_sdk._call import call, events
+from gateway_sdk.outcome import Repeatability
 from tests.support.calls import CALLS
 from tests.support.scripted import Step, scripted
 
@@ -108,6 +109,35 @@ async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
         ("DEBUG", f"{name} #1: {answer if isinstance(answer, int) else error}, {outcome}, 0.500 s"),
         ("DEBUG", f"{name} #1 ({template}): {error}, {outcome}, 0.500 s in all"),
     ]
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_a_write_that_is_cancelled_leaves_one_warning(
+    caplog: pytest.LogCaptureFixture, name: str, *, is_sent: bool
+) -> None:
+    """Its caller does not learn the outcome; of what only reads or was not sent there is none."""
+    begun = asyncio.Event()
+
+    async def wait(*_: object) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    gateway = GatewaySession(
+        "https://gateway.test",
+        access_token="t" if is_sent else wait,
+        tenant_id="acme",
+        transport=httpx.MockTransport(wait),
+    )
+    operation = next(one for one in operations.OPERATIONS if one.name == name)
+    task = asyncio.ensure_future(CALLS[name](gateway))
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    told = f"{name}: it is unknown whether the gateway did it (ended by CancelledError; UNKNOWN)"
+    is_told = is_sent and operation.repeatability is not Repeatability.READ
+    assert lines(caplog) == [("WARNING", told)] * is_told
 
 
 def test_nothing_is_computed_when_nobody_listens(

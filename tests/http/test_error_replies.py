@@ -4,7 +4,8 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from gateway_sdk import (
     UnexpectedReplyError,
     errors,
 )
+from gateway_sdk._http import reply_errors
 from gateway_sdk._http.reply_errors import parse_retry_after
 from gateway_sdk.models import ErrorPayload
 from gateway_sdk.outcome import Repeatability
@@ -171,6 +173,27 @@ TEN_YEARS = 10 * 365 * 86400.0
 def test_retry_after(value: str, seconds: float | None) -> None:
     """Seconds and all forms of a date; of several the longest counts, and nonsense is a second."""
     assert parse_retry_after(value, NOW) == seconds
+
+
+@pytest.mark.parametrize("ahead", [-3600, 0, 3600])
+@pytest.mark.parametrize("date", [format_datetime(NOW, usegmt=True), "", "yesterday", "0"])
+async def test_a_date_to_retry_after_is_measured_by_the_clock_that_gave_it(
+    monkeypatch: pytest.MonkeyPatch, ahead: int, date: str
+) -> None:
+    """By the reply's own Date, however wrong our clock is; by ours if it has none."""
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, _: object = None) -> datetime:  # type: ignore[override]
+            return NOW + timedelta(seconds=ahead)
+
+    monkeypatch.setattr(reply_errors, "datetime", Clock)
+    wait = format_datetime(NOW + timedelta(seconds=5), usegmt=True)
+    with pytest.raises(RateLimitedError) as caught:
+        await read(b"", status=429, headers={"retry-after": wait, "date": date})
+
+    is_known = len(date) > len("yesterday")
+    assert caught.value.retry_after == (5.0 if is_known else max(0.0, 5.0 - ahead))
 
 
 @settings(max_examples=settings().max_examples // 2)

@@ -294,6 +294,26 @@ async def test_the_error_of_another_call_says_nothing_about_this_one(
     assert sent == 1
 
 
+@pytest.mark.parametrize("name", ["create_customer", "cancel_order", "order_history"])
+async def test_a_hook_that_fails_leaves_a_write_with_its_outcome(library: Any, name: str) -> None:
+    """Its error reaches the caller as it is, with one note, however often it is raised."""
+    failure = LookupError("mine")
+
+    async def fail(_: object) -> None:
+        raise failure
+
+    async with library.AsyncClient(
+        transport=answering(library, []), event_hooks={"response": [fail]}
+    ) as client:
+        for _ in range(2):
+            with pytest.raises(LookupError) as caught:
+                await CALLS[name](session(http_client=client))
+            assert caught.value is failure
+
+    note = f"{name}: it is unknown whether the gateway did it"
+    assert getattr(failure, "__notes__", []) == [note] * (name != "order_history")
+
+
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 async def test_hooks_of_its_client_run(library: Any, encoding: str) -> None:
     """Event hooks see request and reply, may read it, and the session still gets it whole."""

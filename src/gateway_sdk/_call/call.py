@@ -11,7 +11,7 @@ import httpx
 from pydantic import ValidationError
 
 from gateway_sdk._call.deadline import CallScope
-from gateway_sdk._call.events import ITEMS, Watch
+from gateway_sdk._call.events import ITEMS, Watch, tell_outcome
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
@@ -183,8 +183,12 @@ class Call:
             error.of_call(self._operation.name, self._repeatability, self.attempts)
         if isinstance(error, UnauthorizedError):
             error.token_is_static = isinstance(self._options.access_token, StaticTokenSource)
+        outcome = outcome_of(self.attempts, self._repeatability)
+        is_told = error is None or isinstance(error, GatewayError)
+        if not (is_told or self._repeatability is Repeatability.READ):
+            tell_outcome(self._operation.name, outcome, error)
         if self._watch is not None:
-            self._watch.finished(outcome_of(self.attempts, self._repeatability), error)
+            self._watch.finished(outcome, error)
 
     def _template(self) -> RequestTemplate:
         if self._into is not None:

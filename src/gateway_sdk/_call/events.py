@@ -19,7 +19,7 @@ from gateway_sdk._http.request import (
     replace_fields,
 )
 from gateway_sdk._python import tell
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import OUTCOME_TEXT, ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome
 
@@ -105,6 +105,16 @@ def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
                 "functions, which may start a task"
             )
     return given
+
+
+def tell_outcome(name: str, outcome: Outcome, error: BaseException | None) -> None:
+    """Say what became of a write whose error is none of this package, and does not carry it."""
+    text = f"{name}: {OUTCOME_TEXT[outcome]}"
+    if isinstance(error, Exception):  # of a hook, a transport or a token source of the user
+        if text not in getattr(error, "__notes__", ()):  # it may be raised again and again
+            error.add_note(text)
+    elif outcome >= Outcome.UNKNOWN:
+        _logger.warning("%s (ended by %s; %s)", text, type(error).__name__, outcome.name)
 
 
 class LogObserver(Observer):

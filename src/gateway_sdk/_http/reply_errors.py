@@ -99,7 +99,7 @@ def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
     )
     error.payload = payload
     wait = reply.index.get(b"retry-after", b"").decode("latin-1")
-    error.retry_after = parse_retry_after(wait, datetime.now(UTC))
+    error.retry_after = parse_retry_after(wait, _now(reply.index.get(b"date", b"")))
     error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
     return error
 
@@ -176,6 +176,14 @@ def _payload(reply: RawReply) -> "models.ErrorPayload | None":
 def _phrase(status: int) -> str:
     """Return the status with its standard phrase; the phrase of the reply could be any text."""
     return f"{status} {httpx.codes.get_reason_phrase(status)}".rstrip()
+
+
+def _now(date: bytes) -> datetime:
+    """Return the time by the clock that made the reply; by ours if it does not tell."""
+    with suppress(OverflowError, TypeError, ValueError):
+        now = parsedate_to_datetime(date.decode("latin-1"))
+        return now.replace(tzinfo=now.tzinfo or UTC)
+    return datetime.now(UTC)
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
