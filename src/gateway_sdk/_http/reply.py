@@ -27,6 +27,13 @@ _JSON_STARTS: Final = (b"{", b"[")
 _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
+_NO_CODINGS: Final = frozenset({b"", b"identity"})
+_GZIPS: Final = frozenset({b"gzip", b"x-gzip"})
+_MOST_LAYERS: Final = 2  # of gzip: a server and a proxy may both compress
+_CODINGS: Final = _GZIPS | {b"br", b"zstd", b"deflate", b"compress", b"x-compress", b"dcb", b"dcz"}
+"""Of the registry of HTTP; any other could be a text of the gateway, and is not shown."""
+_NOT_ASKED_FOR: Final = "has a content-encoding that was not asked for"
+
 _GZIP: Final = zlib.MAX_WBITS | 16
 _GZIP_MAGIC: Final = 0x1F
 _GZIP_CHUNK: Final = 2**14
@@ -63,6 +70,7 @@ class RawReply:
     stream: httpx.AsyncByteStream | None = None  # the body, if it has to be read, and closed then
     body: bytes = b""
     problem: str | None = None  # why the body cannot be used
+    doubt: str | None = None  # why it cannot, unless it is JSON all the same
     forwarded: bool = False  # by a proxy, which may have answered
 
     @property
@@ -95,34 +103,42 @@ class BodyReader:
         self._reply = reply
         self._limit = limit
         self._body = bytearray()
-        encoding = reply.index.get(b"content-encoding", b"").strip().lower()
-        self._is_gzip = encoding in (b"gzip", b"x-gzip")
-        self._gunzip: Any = None  # of the last member that has begun
-        if not self._is_gzip and encoding not in (b"", b"identity"):
-            reply.problem = "has a content-encoding that was not asked for"
+        names = reply.index.get(b"content-encoding", b"").lower().split(b",")
+        codings = [name.strip() for name in names if name.strip() not in _NO_CODINGS]
+        gzips = [name for name in codings if name in _GZIPS][:_MOST_LAYERS]
+        # Of each layer, the outermost first: what decompresses its last member that has begun.
+        self._layers: list[Any] = [None for _ in gzips]
+        self._steps = 0
+        # Others may be labels that change nothing, such as utf-8, none and aws-chunked.
+        if len(codings) > len(gzips):
+            known = [name.decode() for name in codings if name in _CODINGS]
+            reply.doubt = f"{_NOT_ASKED_FOR}: {', '.join(known)}" if known else _NOT_ASKED_FOR
 
     def feed(self, chunk: bytes) -> Iterator[None]:
         """Take a chunk, and decompress it; each yield is a turn for the event loop."""
-        if not self._is_gzip:
+        return self._feed(chunk, 0)
+
+    def _feed(self, chunk: bytes, layer: int) -> Iterator[None]:
+        if layer == len(self._layers):
             self._body += chunk
             return
-        steps = 0
         try:
             for start in range(0, len(chunk), _GZIP_CHUNK):
                 part = chunk[start : start + _GZIP_CHUNK]
                 has_more = False  # that zlib holds back
                 while (part or has_more) and not self.is_full:
-                    steps += 1
-                    if steps % _STEPS == 0:
+                    self._steps += 1
+                    if self._steps % _STEPS == 0:
                         yield
-                    if self._gunzip is None or self._gunzip.eof:
-                        if self._gunzip and part[0] != _GZIP_MAGIC:  # padding: ignored
+                    gunzip = self._layers[layer]
+                    if gunzip is None or gunzip.eof:
+                        if gunzip and part[0] != _GZIP_MAGIC:  # padding: ignored
                             return
-                        self._gunzip = zlib.decompressobj(_GZIP)
-                    data = self._gunzip.decompress(part, _STEP)
-                    part = self._gunzip.unused_data or self._gunzip.unconsumed_tail
-                    has_more = len(data) == _STEP and not self._gunzip.eof
-                    self._body += data
+                        gunzip = self._layers[layer] = zlib.decompressobj(_GZIP)
+                    data = gunzip.decompress(part, _STEP)
+                    part = gunzip.unused_data or gunzip.unconsumed_tail
+                    has_more = len(data) == _STEP and not gunzip.eof
+                    yield from self._feed(data, layer + 1)
         except zlib.error:
             self._reply.problem = "is not compressed as its content-encoding says"
 
@@ -135,7 +151,7 @@ class BodyReader:
         if self.is_full:
             reply.problem = f"is larger than max_reply_bytes ({self._limit})"
             del self._body[self._limit :]
-        elif self._gunzip is not None and not self._gunzip.eof:
+        elif any(gunzip and not gunzip.eof for gunzip in self._layers):
             reply.problem = reply.problem or "ends in the middle of its compression"
         reply.body = bytes(self._body)
 
@@ -151,8 +167,7 @@ def decode(
     wanted = operation.reply if into is None else into
     if wanted is None:
         return None
-    if reply.problem is not None:
-        raise ContentError(reply.problem)
+    _check_body(reply, charset, parse_float)
     if wanted is Any:
         if is_usual and essence == JSON and charset is None:
             return decode_json(reply.body, parse_float)
@@ -173,6 +188,16 @@ def decode(
     if is_open and _may_be_odd(data):
         decode_json(data, None)
     return value
+
+
+def _check_body(reply: RawReply, charset: str | None, parse_float: ParseFloat | None) -> None:
+    if reply.problem is not None:
+        raise ContentError(reply.problem)
+    if reply.doubt and reply.body.strip():
+        try:
+            decode_json(utf8_json(reply.body, charset), parse_float)
+        except ContentError:
+            raise ContentError(reply.doubt) from None
 
 
 def _validated(
