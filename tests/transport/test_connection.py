@@ -166,6 +166,22 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(
         assert connection.has_left
 
 
+@pytest.mark.posix
+async def test_an_end_that_the_loop_has_not_seen_is_no_long_rest() -> None:
+    """A program that stands still for a while must not forget what it has learned."""
+    trust = Trust()
+    pool = Pool(trust)
+    async with connected() as (connection, peer):
+        trust.note_end(now() - 60.0, 1.0)
+        pool.add(connection)
+        pool.keep(connection)
+        connection.rested_at -= 30.0
+        peer.end.close()
+
+        assert pool.take(Transmission()) is None
+        assert trust.has_learned
+
+
 async def test_what_has_a_rest_of_something_is_not_kept() -> None:
     """As when a server sends the end of TLS together with the reply."""
     pool = Pool(Trust())
@@ -178,7 +194,7 @@ async def test_what_has_a_rest_of_something_is_not_kept() -> None:
 
         assert connection.is_closing()
         assert not pool.idle
-        assert pool.take(once=False) is None
+        assert pool.take(Transmission()) is None
 
 
 class Receiving:

@@ -221,7 +221,6 @@ class Connection(asyncio.Protocol):
             self.abort()
             return False
         self.rested_at = at
-        seconds = min(seconds, self.ends_at - at)
         # uvloop's clock is that of the beginning of a turn, however long the turn takes.
         self._fit_until = at + seconds
         self._until = self._loop.time() + seconds
@@ -235,14 +234,18 @@ class Connection(asyncio.Protocol):
         # asked too, because the event loop may not have seen the data or the end yet. A few bytes
         # of TLS also make a connection unfit, and a part of a record, which may hold a reply.
         self._until, self.taken_at = math.inf, at
-        if at >= self._fit_until:
+        if at >= self._fit_until or at >= self.ends_at:
             return False
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        if self._received or self.is_closing() or self._has_news():
-            self._leave()
-            return False
-        return True
+        if self.is_still():
+            return True
+        self._leave()
+        return False
+
+    def is_still(self) -> bool:
+        """Tell whether it is open and nothing has come, as far as the system knows."""
+        return not (self._received or self.is_closing() or self._has_news())
 
     def unheard(self, at: float) -> float:
         """Return the seconds since the peer's system acknowledged something; 0.0 if unknown."""
@@ -291,11 +294,11 @@ class Connection(asyncio.Protocol):
 
     def _look_at_end(self) -> None:
         self._timer, self._due = None, math.inf
-        is_over = self._loop.time() >= self._until
-        if self._is_idle and is_over:
-            self.abort()
-        elif is_over:
-            self._wake(self._late(""))
+        if self._loop.time() >= self._until:
+            if self._is_idle:
+                self.abort()
+            else:
+                self._wake(self._late(""))
         elif not self._is_idle and self._is_silent():
             self._wake(self._late(SILENT))
         elif self._until < math.inf:

@@ -320,7 +320,7 @@ class Engine:
                 reply = await self._exchange_by_httpx(request)
                 self._slots.give_back()  # its body is in memory
                 return reply
-            connection = self._pool.take(once=transmission.is_once)
+            connection = self._pool.take(transmission)
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)
             exchange = Exchange(connection, transmission, timeout)
@@ -355,7 +355,7 @@ class Engine:
         finally:
             self._slots.give_back()
         # Else repeated checks would collect them.
-        if (other := self._pool.take(once=False)) is not None:
+        if (other := self._pool.take(transmission)) is not None:
             other.abort()
         self._pool.keep(connection)
         return True

@@ -11,6 +11,7 @@ from typing import Final
 import httpx
 
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._transport.trust import MOST_REST, ON_THE_WAY, PROVED, SIGN_OF_LIFE, Trust
 
 _TIMEOUT: Final = re.compile(rb"timeout=([0-9]{1,6})", re.IGNORECASE)
@@ -46,22 +47,22 @@ class Pool:
             at = now()
             self._trust.note_end(at, at - connection.rested_at)
 
-    def take(self, *, once: bool) -> Connection | None:
+    def take(self, transmission: Transmission) -> Connection | None:
         """Return the last used idle connection that may carry a request, or None."""
         if not self.idle:
             return None
         at, trust = now(), self._trust
         if trust.has_learned:
             oldest = next(iter(self.idle))
-            if oldest.is_quiet() and oldest.unheard(at) < SIGN_OF_LIFE:
+            if oldest.is_still() and oldest.unheard(at) < SIGN_OF_LIFE:
                 trust.note_rest(at, at - oldest.rested_at)
         while self.idle:
             connection, _ = self.idle.popitem()
             rest = at - connection.rested_at
-            is_fit = rest < trust.most
-            if once and rest >= PROVED:
-                is_fit = is_fit and trust.allows_once(at, rest, connection.unheard)
-            if not is_fit:
+            needs_sign = rest >= PROVED and transmission.is_once
+            if rest >= trust.most or (
+                needs_sign and not trust.allows_once(at, rest, connection.unheard)
+            ):
                 # A new one takes its place. The last one stays: what becomes of it is learned.
                 if self.idle:
                     connection.abort()
