@@ -127,12 +127,18 @@ class RequestTemplate(RequestBase):
         self._parts = whole.raw_path.split(_MARK.encode("ascii"))
 
     def target(self, values: Mapping[str, str]) -> bytes:
-        if not self._placeholders and values is NO_VALUES:
-            return self._parts[0]
-        return fill_path(self._placeholders, self._parts, values)
+        """Return the path with the values, percent-encoded (RFC 3986, 3.3), between its parts."""
+        path, names = self._parts[0], self._placeholders
+        if not names and values is NO_VALUES:
+            return path
+        if not isinstance(values, Mapping) or set(values) != set(names):
+            wanted = ", ".join(names) or "nothing"
+            raise InvalidArgumentError(f"path must be a mapping with {wanted} in it")
+        for name, part in zip(names, self._parts[1:], strict=True):
+            path += _segment(name, values[name]).encode("ascii") + part
+        return path
 
     def with_more(self, more: RawHeaders) -> "RequestTemplate":
-        """Return the same with more fields, or others in place of those that it has."""
         made = copy(self)
         fields = replace_fields(self.fields, more)
         RequestBase.__init__(made, self.operation.method, self.address, fields)
@@ -145,22 +151,6 @@ class RequestTemplate(RequestBase):
             return self
         kept = [field for field in self.fields if field[0].lower() not in taken]
         return RequestBase(self.operation.method, self.address, kept)
-
-
-def fill_path(names: list[str], parts: list[bytes], values: Mapping[str, str]) -> bytes:
-    """Return a path with the values, percent-encoded (RFC 3986, 3.3), between its parts."""
-    if not isinstance(values, Mapping) or set(values) != set(names):
-        wanted = ", ".join(names) or "nothing"
-        raise InvalidArgumentError(f"path must be a mapping with {wanted} in it")
-    path = parts[0]
-    for name, part in zip(names, parts[1:], strict=True):
-        path += _segment(name, values[name]).encode("ascii") + part
-    return path
-
-
-def check_path(operation: Operation[Any], values: Mapping[str, str]) -> None:
-    names = _PLACEHOLDER.findall(operation.path)
-    fill_path(names, [b""] * (len(names) + 1), values)
 
 
 def _segment(placeholder: str, value: object) -> str:

@@ -1,6 +1,6 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -11,10 +11,8 @@ from pydantic import (
     ConfigDict,
     GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
-    PlainSerializer,
     SecretStr,
     ValidationError,
-    WrapSerializer,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -128,29 +126,16 @@ class Model(BaseModel):
 
 
 def _foreign_fields(model: type[BaseModel]) -> list[str]:
-    """Name what a subclass adds to a request of the interface, or writes in another way."""
+    """Name what a subclass sends of its own: inside another request pydantic writes the base."""
     # The first of them is the interface's: its parents have no fields.
     requests = [one for one in model.__mro__ if issubclass(one, Model) and one.model_fields]
+    names = [
+        {(name, it.serialization_alias) for name, it in one.model_fields.items() if not it.exclude}
+        for one in (model, *requests[-1:])
+    ]
     decorators = model.__pydantic_decorators__
-    foreign = {*decorators.computed_fields, *decorators.model_serializers}
-    for serializer in decorators.field_serializers.values():
-        foreign.update(serializer.info.fields)
-    if requests:
-        foreign.update(name for name, *_ in _written(model) ^ _written(requests[-1]))
-    return sorted(foreign)
-
-
-def _written(model: type[BaseModel]) -> set[tuple[Any, ...]]:
-    """Return how each field is written; inside another request pydantic knows the base's alone."""
-    return {
-        (name, field.serialization_alias, *filter(_is_serializer, field.metadata))
-        for name, field in model.model_fields.items()
-        if not field.exclude
-    }
-
-
-def _is_serializer(annotation: object) -> bool:
-    return isinstance(annotation, PlainSerializer | WrapSerializer)
+    changed = {name for name, _ in names[0] ^ names[-1]}
+    return sorted({*changed, *decorators.computed_fields, *decorators.model_serializers})
 
 
 class RequestModel(Model):
@@ -159,7 +144,7 @@ class RequestModel(Model):
     Every request is validated, also by `model_construct` and `model_copy`. A value that does not
     fit raises a `ValidationError`, which names the field, what it must be and the type of what was
     given, in the same words as the errors of the methods. A subclass may have methods and
-    validators; one that has more fields, or writes a field in another way, is refused.
+    validators; one that has more fields, or other names for them, is refused.
     """
 
     # A length makes pydantic look at the characters of a text, which may be half of a pair.
@@ -173,10 +158,13 @@ class RequestModel(Model):
             return schema
 
         def refuse(made: Self) -> Self:
-            message = f"is not in the interface as {cls.__name__} has it: {_WAY_OUT}"
-            lines = [(problem(message), (name,)) for name in foreign or made.model_extra or ()]
+            kind = problem(f"is not in the interface as {cls.__name__} has it: {_WAY_OUT}")
+            lines: list[InitErrorDetails] = [
+                {"type": kind, "loc": (name,), "input": None}
+                for name in foreign or made.model_extra or ()
+            ]
             if lines:
-                raise _error(cls, lines)
+                raise ValidationError.from_exception_data(cls.__name__, lines, hide_input=True)
             return made
 
         return no_info_after_validator_function(refuse, schema)
@@ -227,25 +215,16 @@ def type_of(value: object) -> str:
 
 def _in_plain_words(error: ValidationError, model: type[BaseModel]) -> ValidationError:
     """Return an error of pydantic's in words for the users of a model, without values."""
-    lines: list[tuple[PydanticCustomError, tuple[int | str, ...]]] = []
+    lines: list[InitErrorDetails] = []
     for detail in error.errors(include_url=False):
         is_converted = detail["type"] == PROBLEM  # that of an inner model, or of a validator
         # After the name of a field come the keys of a free JSON value, which are data.
         inner = takewhile(lambda part: isinstance(part, int), detail["loc"][1:])
         location = detail["loc"] if is_converted else (*detail["loc"][:1], *inner)
         message = detail["msg"] if is_converted else _message(detail, model)
-        lines.append((problem(message), location))
-    return _error(model, lines)
-
-
-def _error(
-    model: type[BaseModel], lines: Iterable[tuple[PydanticCustomError, tuple[int | str, ...]]]
-) -> ValidationError:
-    # The input would be in errors() and in pickles.
-    details: list[InitErrorDetails] = [
-        {"type": message, "loc": location, "input": None} for message, location in lines
-    ]
-    return ValidationError.from_exception_data(model.__name__, details, hide_input=True)
+        # The input would be in errors() and in pickles.
+        lines.append({"type": problem(message), "loc": location, "input": None})
+    return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
