@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, Request
+from fastapi import Depends, FastAPI, Header, Request, Response
 from fastapi.responses import JSONResponse
 
 from gateway_sdk import (
@@ -35,7 +35,7 @@ CONFLICT, UNPROCESSABLE, BAD_GATEWAY, UNAVAILABLE = 409, 422, 502, 503
 async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     """Open one session for the life of the service: it holds the connections."""
     async with GatewaySession.from_env() as gateway:
-        app.state.gateway = gateway
+        app.state.gateway, app.state.is_ready = gateway, False
         yield
 
 
@@ -52,6 +52,26 @@ def tenants_gateway(request: Request, tenant: Annotated[str, Header()]) -> Gatew
 
 
 Gateway = Annotated[GatewaySession, Depends(tenants_gateway)]
+
+
+@app.get("/healthz")
+async def healthz() -> str:
+    """Tell that the process answers; it never asks the gateway, whose outage restarts nobody."""
+    return "ok"
+
+
+@app.get("/readyz")
+async def readyz(request: Request, response: Response) -> str:
+    """Tell whether the service can begin: there is a token, and a connection; not asked later."""
+    state = request.app.state
+    if not state.is_ready:
+        try:
+            await state.gateway.with_options(deadline=2, retry=None).connect()
+        except GatewayError as error:
+            response.status_code = UNAVAILABLE
+            return f"{error.advice}: {error}"
+        state.is_ready = True
+    return "ok"
 
 
 @app.delete("/wallets/{wallet_id}/orders/{order_id}")

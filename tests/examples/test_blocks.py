@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from tests.bulk.runs import rows
 from tests.support import documents
 from tests.support.forks import Forks
@@ -30,6 +33,34 @@ def forks() -> Iterator[Forks]:
     running.end()
 
 
+@pytest.fixture
+def token_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve a token of client credentials, as an authorization server does."""
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = self.rfile.read(int(self.headers["Content-Length"]))
+            assert asked == b"grant_type=client_credentials"
+            self.send_response(200)
+            self.end_headers()
+            grant = {"access_token": SANDBOX_ACCESS_TOKEN, "expires_in": 300}
+            self.wfile.write(json.dumps(grant).encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setenv("TOKEN_URL", f"http://127.0.0.1:{server.server_port}/token")
+    monkeypatch.setenv("CLIENT_ID", "service")
+    monkeypatch.setenv("CLIENT_SECRET", "shh")
+    yield
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("token_endpoint")
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
 def test_every_program_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block, forks: Forks
@@ -65,6 +96,18 @@ def assert_something_came(folder: Path) -> None:
         assert len(table.read_text().splitlines()) > 1, table
     for journal in folder.glob("*.db"):
         assert any(row["state"] == "done" for row in rows(journal)), journal
+
+
+def test_a_line_of_a_program_is_seen_as_a_whole() -> None:
+    """84 columns are seen beside the side bars of the site."""
+    long = [
+        f"{block.name}: {line}"
+        for block in PYTHON
+        for line in block.text.splitlines()
+        if len(line) > 84
+    ]
+
+    assert not long
 
 
 @pytest.mark.parametrize("block", TESTS, ids=by_name)

@@ -135,3 +135,28 @@ async def test_it_starts_as_its_docstring_says(gateway_env: dict[str, str]) -> N
 
     assert reply.json()["status"] == "cancelled"
     assert "Application shutdown complete." in rest.decode()
+
+
+async def probe(caller: httpx.AsyncClient) -> list[int]:
+    return [(await caller.get(path)).status_code for path in ("/healthz", "/readyz")]
+
+
+async def test_an_outage_makes_it_unready_at_the_start_only(
+    monkeypatch: pytest.MonkeyPatch, gateway_env: dict[str, str], gateway_sandbox: Sandbox
+) -> None:
+    """No probe sends a request, and liveness never looks."""
+    app = web_service.app
+    monkeypatch.setenv("GATEWAY_BASE_URL", "http://127.0.0.1:1")
+    async with app.router.lifespan_context(app), client() as caller:
+        away = await probe(caller)
+        reason = (await caller.get("/readyz")).json()
+    monkeypatch.setenv("GATEWAY_BASE_URL", gateway_env["GATEWAY_BASE_URL"])
+    async with app.router.lifespan_context(app), client() as caller:
+        there = await probe(caller)
+        there_gateway, app.state.gateway = app.state.gateway, None  # nobody asks it again
+        later = await probe(caller)
+        app.state.gateway = there_gateway
+
+    assert (away, there, later) == ([200, 503], [200, 200], [200, 200])
+    assert reason.startswith("repeat: connect: no connection to 127.0.0.1:1: connection refused")
+    assert not gateway_sandbox.received

@@ -18,6 +18,7 @@ from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 from tests.support.forks import Forks
 
 ROOT: Final = Path(__file__).parents[2]
+STAND_INS: Final = Path(__file__).with_name("standins")
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SERVES: Final = re.compile(r"^gateway sandbox\b")
 BROWSER: Final = "import sys; from gateway_sdk.sandbox import Visitor; Visitor()(sys.argv[1])"
@@ -87,6 +88,7 @@ def save_for_type_checkers(folder: Path) -> None:
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "examples", folder / "examples")
+    shutil.copytree(STAND_INS, folder, dirs_exist_ok=True)
     for block in every("python"):
         place = block.document.relative_to(ROOT).with_suffix("").as_posix()
         name = re.sub(r"\W", "_", f"{place}_{block.line}")
@@ -104,6 +106,7 @@ def save_for_type_checkers(folder: Path) -> None:
 
 def run_program(code: str, folder: Path, forks: Forks) -> Ended:
     (folder / "program.py").write_text(code, encoding="utf-8")
+    shutil.copytree(STAND_INS, folder, dirs_exist_ok=True)
     status = forks.run(folder, _environment())
     out, err = ((folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
     return Ended(status, out, err)
