@@ -23,7 +23,7 @@ from pydantic_core import to_json
 
 from gateway_sdk.bulk.results import StoredValue
 from gateway_sdk.errors import GatewayError, InvalidArgumentError
-from gateway_sdk.models._base import MASK, Model
+from gateway_sdk.models._base import MASK, Model, RequestModel
 
 _TURNS: Final = 5
 """Turns of the event loop in which an asynchronous iterable that need not wait gives an item."""
@@ -226,9 +226,11 @@ def item_text(item: Any) -> str | None:
 
 
 def _as_sent(value: Any) -> Any:
-    """Write each model of the interface as the JSON that is sent, with its secrets masked."""
+    """Write each request of the interface as the JSON that is sent, with its secrets masked."""
     if value is None or isinstance(value, str | int | float):
         return value
+    if isinstance(value, RequestModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     if isinstance(value, Mapping):
         return {name: _as_sent(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -239,8 +241,6 @@ def _as_sent(value: Any) -> Any:
     if isinstance(value, BaseModel):
         sent = copy(value)
         vars(sent).update({name: _as_sent(inner) for name, inner in vars(value).items()})
-        if isinstance(value, Model):
-            return sent.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     elif is_dataclass(value):
         sent = copy(value)
         for one in fields(value):
