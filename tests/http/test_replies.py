@@ -9,14 +9,15 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from enum import Enum
+from typing import Annotated, Any, Literal
 
 import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
 
 from gateway_sdk import (
@@ -27,7 +28,7 @@ from gateway_sdk import (
     UnexpectedReplyError,
     operations,
 )
-from gateway_sdk._http.reply import BodyReader, ContentError, RawReply, decode_json
+from gateway_sdk._http.reply import BodyReader, ContentError, RawReply, decode, decode_json
 from gateway_sdk.models import Country
 from gateway_sdk.operations import OPERATIONS
 from tests.http.replying import JSON, read, replying
@@ -500,6 +501,142 @@ async def test_every_digit_is_kept_for_parse_float(into: Any, body: bytes, value
     with pytest.raises(UnexpectedReplyError) as caught:
         await gateway.send(operations.CANCEL_ORDER, path=ORDER, into=dict[str, float])
     assert caught.value.problems == "b: Input should be a valid number"
+
+
+class Color(Enum):
+    RED = "red"
+    ONE = 1
+
+
+@dataclasses.dataclass
+class Point:
+    x: Decimal
+    y: float = 0.0
+
+
+class Shape(BaseModel):
+    name: str
+    points: tuple[Point, ...] = ()
+    size: int | str | None = None
+
+
+class Open(BaseModel, extra="allow"):
+    day: date | None = None
+
+
+class StrictShape(Shape, strict=True):
+    seen: datetime | None = None
+    color: Color | None = None
+
+
+TYPES: list[Any] = [
+    *(str, int, float, bool, Decimal, date, datetime, timedelta, Color, Any, bytes),
+    *(list[Decimal], tuple[int, str], set[float], frozenset[date], dict[str, Decimal]),
+    *(Decimal | str, int | str, float | None, Literal[1, "1.5"], list[str | Decimal], list[Any]),
+    *(Point, Shape, Open, StrictShape, dict[str, Shape], Annotated[Decimal, Field(gt=1)]),
+    *(Annotated[str, Field(strict=True)], Annotated[date, Field(strict=True)]),
+    *(Annotated[Decimal, Field(strict=True)], Annotated[tuple[date, float], Field(strict=True)]),
+]
+
+
+def _object(fields: dict[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{value}' for name, value in fields.items()) + "}"
+
+
+NUMBERS = st.sampled_from(
+    [
+        "1.5",
+        "1.50",
+        "0.0",
+        "-0.0",
+        "2.0",
+        "2.00",
+        "1e2",
+        "0.1",
+        "1.7e9",
+        "1E-7",
+        "12345678901234567890.12",
+    ]
+)
+LEAVES = NUMBERS | st.sampled_from(
+    [
+        "1",
+        "0",
+        "-7",
+        "null",
+        "true",
+        '"x"',
+        '"1.5"',
+        '"red"',
+        '"2026-01-31"',
+        '"2026-01-31T10:00:00Z"',
+        '"P1D"',
+    ]
+)
+FIELDS = st.sampled_from(["name", "points", "size", "x", "y", "day", "seen", "color", "more"])
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda some: f"[{','.join(some)}]")
+        | st.dictionaries(FIELDS, inner, max_size=4).map(_object)
+    ),
+    max_leaves=5,
+)
+
+
+def rounded(value: Any) -> Any:
+    """Return a value with floats in place of decimals."""
+    match value:
+        case Decimal():
+            return float(value)
+        case BaseModel():
+            return type(value), rounded(dict(value))
+        case Point():
+            return rounded(value.x), value.y
+        case list() | tuple() | set() | frozenset():
+            return type(value), [rounded(one) for one in value]
+        case dict():
+            return {name: rounded(one) for name, one in value.items()}
+        case _:
+            return value
+
+
+@given(st.sampled_from(TYPES), VALUES)
+def test_exact_numbers_are_taken_as_the_same_json_is_without_them(into: Any, text: str) -> None:
+    """By every type, strict ones too: no number passes for a text, and a text may be a date."""
+    body = f"[{text},0.5]".encode()  # there is a number in any case
+    wanted = tuple[into, Any]
+    fields = [(b"content-type", b"application/json")]
+    reply = RawReply(200, fields, dict(fields), body=body)
+
+    try:
+        expected = TypeAdapter(wanted).validate_json(body)
+    except ValidationError:
+        with pytest.raises(ValidationError):
+            decode(reply, operations.CANCEL_ORDER, wanted, Decimal)
+        return
+    found = decode(reply, operations.CANCEL_ORDER, wanted, Decimal)
+
+    assert rounded(found) == rounded(expected)
+    assert repr(found[1]) == "Decimal('0.5')"
+
+
+async def test_a_validator_of_the_user_runs_once() -> None:
+    calls: list[Any] = []
+
+    def check(value: Decimal) -> Decimal:
+        calls.append(value)
+        if len(calls) > 1:
+            raise ValueError("twice")
+        return value
+
+    gateway = replying(b"[0.10,1.5]", parse_float=Decimal)
+    into = tuple[Annotated[Decimal, AfterValidator(check)], str]
+    with pytest.raises(UnexpectedReplyError) as caught:
+        await gateway.send(operations.CANCEL_ORDER, path=ORDER, into=into)
+
+    assert [str(value) for value in calls] == ["0.10"]
+    assert caught.value.problems == "1: Input should be a valid string"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -14,6 +13,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
+from gateway_sdk._http.exact import Numbers, exact_validator, validate_exact
 from gateway_sdk._http.request import JSON, RawHeaders
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.operations import LIST_COUNTRIES, Operation
@@ -205,14 +205,9 @@ def _validated(
 ) -> Any:
     if parse_float is None or not (b"." in data or b"e" in data or b"E" in data):
         return adapter.validate_json(data, **names)
-    # pydantic reads the numbers of JSON as floats. A strict type may take from Python's objects
-    # less than from JSON, such as no date from a string: then numbers are given as strings, which
-    # are exact too; and as JSON, if the type wants floats.
-    with suppress(ValidationError):
-        return adapter.validate_python(decode_json(data, parse_float), **names)
-    with suppress(ValidationError):
-        return adapter.validate_json(json.dumps(_loads(data, str)), **names)
-    return adapter.validate_json(data, **names)
+    numbers = Numbers(parse_float)
+    value = decode_json(data, numbers)
+    return validate_exact(_kept_exact_validator(adapter), value, numbers.exact, names)
 
 
 def is_web_page(essence: str, body: bytes) -> bool:
@@ -326,3 +321,6 @@ def _adapter(wanted: Any) -> TypeAdapter[Any]:
 def _kept_adapter(wanted: Any, order: str) -> TypeAdapter[Any]:
     del order
     return TypeAdapter(wanted)
+
+
+_kept_exact_validator = lru_cache(maxsize=256)(exact_validator)
