@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from pkgutil import resolve_name
+from importlib import import_module
 from types import FunctionType
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -76,7 +76,8 @@ def _with_settings(
     *parameters, rest = signature.parameters.values()
     settings = get_args(rest.annotation)[0]
     if late:
-        settings = resolve_name(late)
+        module, _, name = late.partition(":")
+        settings = getattr(import_module(module), name)
     for name, hint in (get_origin(settings) or settings).__annotations__.items():
         kind, default = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, None)
         default = None if default is None else Default(default)

@@ -129,6 +129,8 @@ class GatewaySession(NotPickled):
     def with_options(self, **changes: Unpack[ViewSettings]) -> Self:
         """Return a view of this session with other options.
 
+        They are `access_token`, `tenant_id`, `token_header`, `timeout`, `deadline`, `retry` and
+        `headers`, as for the session.
         The view shares the connections; the session itself does not change. Options that are not
         given are inherited: `tenant_id=None` and `token_header=None` remove the header,
         `headers={"X": None}` removes one header, and `headers=None` removes all of them. Closing

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Annotated, Any, Final, TypeAlias, TypedDict
+from typing import Annotated, Any, Final, TypedDict
 
 import httpx
 from pydantic import SecretStr
@@ -61,13 +61,10 @@ def _check_headers(_: str, headers: object) -> Mapping[str, str]:
     return merge_headers(NO_VALUES, headers)
 
 
-Headers: TypeAlias = Mapping[str, str | None] | None
-
-
 class PerCall(TypedDict, total=False):
     """What one call can have in place of the session's: more headers, another deadline."""
 
-    headers: Annotated[Headers, None, _check_headers]
+    headers: Annotated[Mapping[str, str | None] | None, None, _check_headers]
     # Seconds for a whole call: long enough to upload 1 GiB at 15 Mbit/s.
     deadline: Annotated[float | None, 600.0, check_seconds]
 

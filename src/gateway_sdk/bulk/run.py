@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, TypedDict, Unpack
 
 from gateway_sdk._call.events import check_observers
-from gateway_sdk._call.options import Headers
 from gateway_sdk._checks import (
     check_names,
     check_seconds,
@@ -96,7 +95,7 @@ class RunSettings(TypedDict, Generic[Item, Value], total=False):
 class FrontSettings(RunSettings[Item, Value], total=False):
     """The settings of a run of one operation."""
 
-    headers: Headers
+    headers: Mapping[str, str | None] | None
 
 
 RUN: Final = declared(RunSettings)
