@@ -75,3 +75,9 @@ def test_the_pages_for_language_models_are_complete(site: Path) -> None:
         assert f"<{page.with_suffix('.md').as_posix()}>" in listed
         assert (site / page.with_suffix(".md")).read_text().splitlines()[0] in full
     assert "cancel_order(\n    wallet_id: str,\n    order_id: str," in full
+
+
+def test_signatures_name_the_options(site: Path) -> None:
+    hiding = [path.name for path in site.glob("reference/*.html") if "Unpack" in path.read_text()]
+
+    assert not hiding

@@ -9,7 +9,8 @@ from pydantic_core import to_json
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Call, Caller, Unchecked
-from gateway_sdk._checks import INHERITED, shown
+from gateway_sdk._call.options import PerCall
+from gateway_sdk._checks import shown
 from gateway_sdk._http.reply import RawReply, check_type
 from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 from gateway_sdk.errors import InvalidArgumentError
@@ -112,21 +113,21 @@ class CurrencyArea(Area):
 
         operation = operations.EXCHANGE_RATE_SERIES
         given = cast("dict[str, Any]", settings)
-        own: Any = {"headers": given.pop("headers", INHERITED)}
-        options = self._caller.options.of_one_call(operation.name, own)
-        caller = Caller(self._caller.shared, options)
+        caller = self._caller
+        own = {name: given.pop(name) for name in ("headers",) if name in given}
+        caller.options.of_one_call(operation.name, cast("PerCall", own))  # what is wrong, at once
         if into is not None:
             check_type(into)
             if given.get("journal") is not None:
                 given["load"], into = _loader(caller, into, given), None
         if isinstance(given.get("journal"), str | PathLike) and given.get("job") is None:
-            job = f"{operation.name} of {options.gateway_name(caller.shared.base_url)}"
+            job = f"{operation.name} of {caller.options.gateway_name(caller.shared.base_url)}"
             decides = caller.shared.parse_float is not None  # on the values
             given["job"] = job + (", parse_float" if decides else "")
 
         async def fetch(query: "Query") -> Any:
             body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
-            return await caller.call(operation, IntoAny(into=into), body=body)
+            return await caller.call(operation, cast("IntoAny", {"into": into, **own}), body=body)
 
         return run(fetch, queries, **given)
 
