@@ -7,11 +7,12 @@ import os
 import pickle
 import posixpath
 import re
+import sys
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import httpx
 import pytest
@@ -430,3 +431,13 @@ def test_session_is_not_copied(copying: Callable[[object], object]) -> None:
     for made in (session(), session().with_options(tenant_id="a")):
         with pytest.raises(TypeError, match="cannot be pickled"):
             copying(made)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic takes it from Python 3.12 on")
+async def test_a_typed_dict_of_an_old_python_says_what_pydantic_says() -> None:
+    class Balance(TypedDict):
+        currency: str
+
+    async with GatewaySession("https://gateway.test", access_token="t") as gateway:
+        with pytest.raises(InvalidArgumentError, match=r"use `typing_extensions\.TypedDict`"):
+            await gateway.wallet.spot_trading_available_balance(into=list[Balance])

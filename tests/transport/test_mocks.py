@@ -18,7 +18,14 @@ from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from pytest_httpx import HTTPXMock
 from sentry_sdk.integrations.httpx import HttpxIntegration
 
-from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, ReplyLostError
+from gateway_sdk import (
+    ConfigurationError,
+    ConnectionFailedError,
+    GatewaySession,
+    Outcome,
+    RateLimit,
+    ReplyLostError,
+)
 from gateway_sdk._transport import custom
 from gateway_sdk._transport.engine import Exchange
 from tests.interface_table import COUNTRY
@@ -223,3 +230,11 @@ async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     (record,) = caplog.records
     assert "calls still go to the gateway" in record.getMessage()
     assert ("object" in kind) or __name__.partition(".")[0] in record.getMessage()
+
+
+async def test_a_mock_of_clients_is_refused_before_a_request_leaves_the_test() -> None:
+    """But for a gateway on this machine, such as a sandbox: there a request does no harm."""
+    with respx.mock(using="httpx", assert_all_called=False):
+        async with session() as gateway:
+            with pytest.raises(ConfigurationError, match="leave out using="):
+                await gateway.kyc.send_webhook()

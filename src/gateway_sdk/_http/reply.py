@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from gateway_sdk._http.exact import Numbers, exact_validator, validate_exact
@@ -305,7 +305,10 @@ def check_type(into: Any) -> None:
     try:
         _adapter(into).rebuild(raise_errors=True)  # raises for undefined names
     except Exception as error:  # a text is evaluated, so anything may be raised
-        raise InvalidArgumentError("into must be a type that pydantic can validate") from error
+        problem = "into must be a type that pydantic can validate"
+        # As for a TypedDict before Python 3.12: its words name types, and no values.
+        told = f": {error.message}" if isinstance(error, PydanticUserError) else ""
+        raise InvalidArgumentError(f"{problem}{told}") from error
 
 
 def _adapter(wanted: Any) -> TypeAdapter[Any]:

@@ -29,7 +29,9 @@ from gateway_sdk._transport.transmission import (
     UnreadableReplyError,
 )
 from gateway_sdk._transport.trust import Trust
+from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import OwnCancellation
+from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.rate_limit import Limiter
 
 _REDIRECTED: Final = 300
@@ -299,7 +301,8 @@ class Engine:
         self._route = Route(url, load_tls, stamp, proxy, self._pool.add)
         if self._route.forwards:
             trust.doubt()
-        self._methods: tuple[Any, Any] = (None, None)  # of httpx's network, when it was looked at
+        self._is_here = is_loopback(url.host)
+        self._methods: tuple[Any, ...] = ()  # of httpx's network, when it was looked at
         self._is_mocked = False
         self._httpx: httpx.AsyncHTTPTransport | None = None
 
@@ -364,9 +367,15 @@ class Engine:
         """Tell whether a known mock has replaced httpx's network."""
         core = sys.modules.get("httpcore")
         pool = core and core.AsyncConnectionPool.handle_async_request
+        of_client = getattr(httpx.AsyncClient, "_transport_for_url", None)
         # wrapt's objects are equal to what they wrap, and have the same verdict.
-        methods = httpx.AsyncHTTPTransport.handle_async_request, pool
+        methods = httpx.AsyncHTTPTransport.handle_async_request, pool, of_client
         if methods != self._methods:
+            if not self._is_here and has_mock([of_client]):  # a request would leave the test
+                problem = (
+                    'respx.mock(using="httpx") replaces clients of httpx, of which this session'
+                )
+                raise ConfigurationError(f"{problem} has none: leave out using=")
             self._methods, self._is_mocked = methods, has_mock(methods)
         return self._is_mocked
 

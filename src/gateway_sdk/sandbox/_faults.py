@@ -115,13 +115,13 @@ class Fault:
 
     @classmethod
     def too_many_requests(cls, retry_after: int | str | None = None) -> Self:
-        """Refuse with 429; *retry_after* is in seconds, or an HTTP date."""
-        return cls.status(429, headers=_retry_after(retry_after))
+        """Refuse with 429; *retry_after* is in whole seconds, or an HTTP date."""
+        return cls.status(429, headers=_retry_after("too_many_requests", retry_after))
 
     @classmethod
     def unavailable(cls, retry_after: int | str | None = None) -> Self:
         """Refuse with 503; *retry_after* is in seconds, or an HTTP date."""
-        return cls.status(503, headers=_retry_after(retry_after))
+        return cls.status(503, headers=_retry_after("unavailable", retry_after))
 
     @classmethod
     def unauthorized(cls) -> Self:
@@ -222,11 +222,11 @@ async def _send_cut(call: FaultyCall, start: Message, *sent: Message) -> None:
     await call.close_connection(BodyCutError(start["status"], start["headers"], half))
 
 
-def _retry_after(value: int | str | None) -> dict[str, str] | None:
+def _retry_after(kind: str, value: int | str | None) -> dict[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        _check("retry_after", value, whole=True)
+        _check(kind, value, whole=True)
     return {"Retry-After": str(value)}
 
 
