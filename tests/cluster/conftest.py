@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,8 @@ class Dask(Program):
 
     def __init__(self, log: Path, what: str, *arguments: str, **environment: str) -> None:
         command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments]
-        path = environment.pop("PYTHONPATH", "")
-        found = {**os.environ, **environment, "PYTHONPATH": f"{path}{os.pathsep}{ROOT}"}
+        path = os.pathsep.join(filter(None, (environment.pop("PYTHONPATH", ""), str(ROOT))))
+        found = {**os.environ, **environment, "PYTHONPATH": path}
         options = ("--no-dashboard", "--host", "127.0.0.1")
         super().__init__([*command, *options], log, env=found, cwd=log.parent)
 
@@ -79,13 +80,16 @@ class Cluster:
         self._folder, self._environment = folder, environment
         self.workers: list[Dask] = []
 
-    def add_worker(self, **environment: str) -> Dask:
-        log = self._folder / f"worker{len(self.workers)}.log"
+    def add_workers(self, number: int = 1, **environment: str) -> list[Dask]:
+        """Start workers; all at once, because each takes a second of CPU time."""
         arguments = (self.address, "--no-nanny", "--nthreads", "4", "--memory-limit", "0")
-        worker = Dask(log, "worker", *arguments, **{**self._environment, **environment})
-        worker.start()
-        self.workers.append(worker)
-        return worker
+        merged, first = {**self._environment, **environment}, len(self.workers)
+        for place in range(first, first + number):
+            log = self._folder / f"worker{place}.log"
+            self.workers.append(Dask(log, "worker", *arguments, **merged))
+        with ThreadPoolExecutor(number) as threads:
+            list(threads.map(Dask.start, self.workers[first:]))
+        return self.workers[first:]
 
     def logs(self) -> str:
         return "".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
@@ -122,8 +126,7 @@ def shared(gateway_address: str, tmp_path_factory: pytest.TempPathFactory) -> It
     cluster = Cluster(tmp_path_factory.mktemp("cluster"), **environment(gateway_address))
     try:
         cluster.scheduler.start()
-        for _ in range(2):
-            cluster.add_worker()
+        cluster.add_workers(2)
         yield cluster
     finally:
         cluster.close()

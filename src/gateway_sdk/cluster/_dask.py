@@ -38,6 +38,9 @@ _JOIN: Final = 12.0
 _START: Final = 60.0
 """Seconds within which workers on this machine have to be there: it may be busy."""
 
+_UNFIT: Final = 3.0
+"""Seconds within which a fit worker has to be there, if all others have answered."""
+
 _DEATHS: Final = 3
 """How often all workers that may do a chunk are gone, before the chunk is the cause."""
 
@@ -47,7 +50,8 @@ class Workers:
 
     def __init__(self, run: str, work: Sealed, place: str | int, security: Any) -> None:
         self._run, self._work, self._place, self._security = run, work, place, security
-        self._name = place if isinstance(place, str) else "the cluster on this machine"
+        self._address = place if isinstance(place, str) else ""
+        self._name = self._address or "on this machine"
         self._client: Any = None
         self._local = AsyncExitStack()
         self._watching: asyncio.Task[None] | None = None
@@ -139,7 +143,7 @@ class Workers:
         """Ask who is there; return what is wrong."""
         try:
             client = await self._connected()
-            async with asyncio.timeout(_JOIN):
+            async with asyncio.timeout(_SILENT):
                 tasks = await client.processing()
         except (OSError, _CancelledError) as error:
             await self._leave()
@@ -162,7 +166,7 @@ class Workers:
             if isinstance(answer, OSError):  # it has gone meanwhile
                 return
             self._answered[worker] = asyncio.get_running_loop().time()
-            if isinstance(answer, ImportError):
+            if isinstance(answer, Exception):  # it cannot load what it is to call
                 answer = f"{answer}: install gateway-sdk[cluster] there"
             if answer is not None:
                 self._unfit[worker] = str(answer)
@@ -179,9 +183,12 @@ class Workers:
     def _absence(self) -> BaseException | None:
         """Return the error if no worker is fit, and none has been for a while."""
         now = asyncio.get_running_loop().time()
-        if self._fit:
+        # Those that do not answer may only be busy; Dask removes them after its `worker-ttl`.
+        if self._fit or (self._was_fit and self._answered):
             self._since = now
         limit = _START if isinstance(self._place, int) and not self._was_fit else _JOIN
+        if self._unfit and not self._asking.keys() - self._answered.keys():
+            limit = _UNFIT
         if now - self._since < limit:
             return None
         if self._unfit:
@@ -190,9 +197,8 @@ class Workers:
             return EndOfRun(self._wrong(problem))
         if self._was_fit:
             return self._gone("has no worker any more")
-        start = f": start one with `dask worker {self._place}`"
-        start = start if isinstance(self._place, str) else ""
-        return EndOfRun(self._gone(f"has no worker after {limit:.0f} s{start}"))
+        start = f"start one with `dask worker {self._address}`"
+        return EndOfRun(self._gone(f"has no worker after {limit:.0f} s: {start}"))
 
     def _gone(self, what: str) -> ConnectionFailedError:
         return ConnectionFailedError(f"the scheduler {self._name} {what}")
@@ -204,12 +210,11 @@ class Workers:
         if self._client is not None and self._client.status == "running":
             return self._client
         await self._leave()
-        place, timeout = self._place, _JOIN if not self._was_fit else _SILENT / 2
-        if isinstance(place, int):
-            place = await self._start(place)
+        if isinstance(self._place, int) and not self._address:
+            self._address = await self._start(self._place)
         try:
             client = await _distributed.Client(
-                place, asynchronous=True, timeout=timeout, security=self._security
+                self._address, asynchronous=True, timeout=_SILENT, security=self._security
             )
         except (TypeError, ValueError, RuntimeError) as error:  # of the address, or of TLS
             raise EndOfRun(self._wrong(f"cannot be used: {error}")) from error
@@ -221,7 +226,7 @@ class Workers:
     async def _check_scheduler(self, client: Any) -> None:
         """A scheduler loads what is submitted; one that cannot would say nothing."""
         try:
-            async with asyncio.timeout(_JOIN):
+            async with asyncio.timeout(_SILENT):
                 problem = await client.run_on_scheduler(check, VERSIONS, None)
         except ImportError as error:
             problem = f"{error}: install gateway-sdk[cluster] there"
@@ -236,18 +241,14 @@ class Workers:
             scheduler_kwargs={"allowed_failures": 1},
         )  # fmt: skip
         address = (await self._local.enter_async_context(cluster)).scheduler_address
-        command = (sys.executable, "-m", "distributed.cli.dask_worker", address)
-        size = ("--nworkers", str(workers), "--nthreads", "4", "--memory-limit", "0")
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "DASK_LOGGING__DISTRIBUTED": "critical",
-        }
         process = await asyncio.create_subprocess_exec(
-            *command, *size, "--no-dashboard", "--host", "127.0.0.1", env=environment,
-            stdin=subprocess.DEVNULL, start_new_session=True,
+            sys.executable, "-m", "gateway_sdk.cluster._local", address, str(workers),
+            env=os.environ | {
+                "PYTHONPATH": os.pathsep.join(sys.path), "DASK_LOGGING__DISTRIBUTED": "critical"
+            },
+            stdin=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
-        self._local.push_async_callback(_end, process)
+        self._local.push_async_callback(process.communicate, b"")  # ends its standard input
         return str(address)
 
     async def _leave(self) -> None:
@@ -271,9 +272,3 @@ class Workers:
                     await self._client.run(stop, self._run, workers=fit, on_error="ignore")
         await self._leave()
         await self._local.aclose()
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
-        process.terminate()
-    await process.wait()

@@ -17,8 +17,10 @@ from dataclasses import replace
 from ipaddress import ip_address
 from math import ceil
 from os import PathLike
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
+
+from typing_extensions import TypeVar
 
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
@@ -30,7 +32,7 @@ from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
 Item = TypeVar("Item")
-Value = TypeVar("Value")
+Value = TypeVar("Value", default=Any)  # that of an operation
 
 _Waiting = tuple[Any, "asyncio.Future[BulkResult[Any, Any]]"]
 

@@ -1,0 +1,214 @@
+"""Processes end, stop or lack something: the run goes on, or says what is wrong."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import bulk
+from gateway_sdk.cluster import _dask
+from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
+from gateway_sdk.outcome import Outcome
+from tests.cluster import jobs
+from tests.cluster.conftest import ROOT, Cluster, Gateway, environment
+from tests.cluster.test_run import results_of
+from tests.support.ports import free_port
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait seconds, where a user waits longer."""
+    for name, seconds in {"_LOOK": 0.2, "_JOIN": 40.0, "_UNFIT": 0.5}.items():
+        monkeypatch.setattr(_dask, name, seconds)
+
+
+async def until(gateway: Gateway, requests: int, run: "asyncio.Task[Any] | None" = None) -> None:
+    while gateway.counts()["requests"] < requests:
+        assert run is None or not run.done()
+        await asyncio.sleep(0.02)
+
+
+async def test_a_worker_is_killed_and_another_one_stopped(
+    gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed, stopped, _ = own.add_workers(3)
+    before = gateway.counts()["requests"]
+    options: Any = {"address": own.address, "chunk": 25, "concurrency": 2}
+
+    run = asyncio.create_task(results_of(jobs.rates, range(800), **options))
+    await until(gateway, before + 100, run)
+    monkeypatch.setattr(_dask, "_SILENT", 4.0)
+    killed.kill()
+    stopped.signal(signal.SIGSTOP)
+    results = await run
+    stopped.signal(signal.SIGCONT)
+
+    assert sorted(result.item for result in results) == list(range(800))
+    assert [result.error for result in results] == [None] * 800
+
+
+async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own: Cluster) -> None:
+    own.add_workers()
+    before, told = gateway.counts()["requests"], set[str]()
+
+    def note(progress: bulk.Progress) -> None:
+        if progress.outage:
+            told.add(str(progress.outage.error))
+
+    options: Any = {"address": own.address, "chunk": 25, "concurrency": 2, "on_progress": note}
+    run = asyncio.create_task(results_of(jobs.rates, range(500), **options))
+    await until(gateway, before + 60, run)
+    own.scheduler.kill()
+    while not told:
+        assert not run.done()
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(own.scheduler.start)
+    await asyncio.to_thread(own.add_workers)
+    results = await run
+
+    assert sorted(result.item for result in results) == list(range(500))
+    assert [result.error for result in results] == [None] * 500
+    assert all(f"the scheduler {own.address}" in text for text in told)
+
+
+async def test_the_program_is_killed_and_does_only_what_is_missing(
+    gateway: Gateway, shared: Cluster, tmp_path: Path
+) -> None:
+    code = (
+        "import asyncio; from tests.cluster.test_run import *\n"
+        f"options = dict(address={shared.address!r}, journal={str(tmp_path / 'j.db')!r})\n"
+        "options |= dict(job='test', concurrency=2, chunk=20)\n"
+        "asyncio.run(results_of(jobs.rates, range(600), **options))"
+    )
+    before = gateway.counts()["requests"]
+    program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT)
+    await until(gateway, before + 250)
+    program.kill()
+    await program.wait()
+    options: Any = {"address": shared.address, "journal": tmp_path / "j.db", "job": "test"}
+
+    results = await results_of(jobs.rates, range(600), **options)
+
+    assert sorted(result.item for result in results) == list(range(600))
+    assert any(result.from_journal for result in results)
+
+
+async def test_all_workers_are_gone_for_longer_than_patience(
+    gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (worker,) = own.add_workers()
+    before = gateway.counts()["requests"]
+    run = asyncio.create_task(
+        results_of(jobs.rates, range(500), address=own.address, concurrency=1, patience=3)
+    )
+    await until(gateway, before + 30, run)
+    monkeypatch.setattr(_dask, "_JOIN", 2.0)
+    worker.kill()
+
+    with pytest.raises(OutageError, match="has no worker any more"):
+        await run
+
+
+async def test_there_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dask, "_JOIN", 1.0)
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with pytest.raises(ConnectionFailedError, match=rf"{address} does not answer.*is it running"):
+        await results_of(jobs.same, [1], address=address)
+
+
+async def test_there_is_no_worker(own: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dask, "_JOIN", 1.0)
+    with pytest.raises(ConnectionFailedError, match="no worker after 1 s: start one with `dask"):
+        await results_of(jobs.same, [1], address=own.address)
+
+
+WITHOUT: dict[str, str] = {
+    "the package": "import sys; sys.modules['gateway_sdk'] = None",
+    "the version": "import platform; platform.python_version = lambda: '3.9.1'",
+    "the function": "import sys; sys.modules['tests.cluster.jobs'] = None",
+}
+SAID: dict[str, str] = {
+    "the package": r"install gateway-sdk\[cluster\] there",
+    "the version": r"it has gateway-sdk .*, Python 3\.9, and the program .*: install the same",
+    "the function": r"ModuleNotFoundError: import of tests\.cluster\.jobs halted",
+}
+
+
+def lacking(what: str, folder: Path) -> dict[str, str]:
+    """Return the environment of a process that lacks something."""
+    (folder / "sitecustomize.py").write_text(WITHOUT[what])
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.parametrize("what", WITHOUT)
+async def test_a_worker_that_lacks_something(
+    gateway: Gateway, own: Cluster, tmp_path: Path, what: str
+) -> None:
+    own.add_workers(1, **lacking(what, tmp_path))
+    options: Any = {"address": own.address, "chunk": 2}
+
+    with pytest.raises(ConfigurationError, match=SAID[what]) as caught:
+        await results_of(jobs.rates, range(8), **options)
+    assert "has 1 workers, and none is fit" in str(caught.value)
+
+    own.add_workers()
+    results = await results_of(jobs.rates, range(8), **options)
+    assert [result.error for result in results] == [None] * 8
+
+
+@pytest.mark.parametrize("what", ["the package", "the version"])
+async def test_a_scheduler_that_lacks_something(
+    gateway: Gateway, tmp_path: Path, what: str
+) -> None:
+    bad = Cluster(tmp_path, **environment(gateway.address), **lacking(what, tmp_path))
+    try:
+        bad.scheduler.start()
+        with pytest.raises(ConfigurationError, match=f"cannot pass the work on.*{SAID[what]}"):
+            await results_of(jobs.same, [1], address=bad.address)
+    finally:
+        bad.close()
+
+
+SCRIPT = """
+import asyncio
+from gateway_sdk import cluster
+
+async def latest(gateway, number):
+    return await gateway.currency.exchange_rate_series("EUR", f"C{number}", "a", "b")
+
+async def main():
+    async for result in cluster.run(latest, range(30)):
+        print(result.value["base"])
+
+asyncio.run(main())
+"""
+
+
+async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "script.py", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = await process.communicate()
+
+    assert out.split() == [b"EUR"] * 30
+    assert err == b""
+
+
+@pytest.mark.full
+async def test_an_item_that_kills_its_process_is_named(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = {result.item: result.error for result in await results_of(jobs.killing, range(100))}
+
+    error = results.pop(7)
+    assert isinstance(error, GatewayError)
+    assert error.outcome is Outcome.UNKNOWN
+    assert str(error) == "each process ended that did this item alone"
+    assert list(results.values()) == [None] * 99
