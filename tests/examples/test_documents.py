@@ -13,7 +13,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 import gateway_sdk
-from gateway_sdk import RetryBudget, RetryPolicy, auth, bulk, models, otel, sandbox
+from gateway_sdk import RetryBudget, RetryPolicy, auth, bulk, cluster, models, otel, sandbox
 from gateway_sdk._settings import DECLARED, ENVIRONMENT
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.bulk.run import RUN
@@ -123,7 +123,7 @@ def test_every_public_name_is_on_a_page_of_the_reference() -> None:
     shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
     public = {
         f"{module.__name__}.{name}"
-        for module in (auth, bulk, models, otel, sandbox)
+        for module in (auth, bulk, cluster, models, otel, sandbox)
         for name in module.__all__
     }
     public |= {f"gateway_sdk.{name}" for name in vars(gateway_sdk)["__all__"]}

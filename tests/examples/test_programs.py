@@ -1,10 +1,17 @@
 """Programs of the examples, and the tests of the service, in processes of their own."""
 
+import asyncio
 import re
 import sys
+from asyncio.subprocess import DEVNULL
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support.documents import ROOT, run
+from tests.support.ports import free_port
 
 
 async def test_the_bulk_fetch_prints_one_line_per_series(
@@ -46,3 +53,36 @@ async def test_the_tests_of_the_service_pass() -> None:
 
     assert ended.status == 0, ended.out
     assert "12 passed" in ended.out
+
+
+@pytest.mark.full
+async def test_the_services_of_the_cluster_run_as_far_as_they_can_without_docker(
+    gateway_env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their commands on one machine, at a port of their own."""
+    folder = ROOT / "examples" / "cluster"
+    yaml: Any = import_module("yaml")  # which comes with Dask
+    services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    build = services["worker"]["build"]
+    assert (folder / build["context"] / build["dockerfile"]).samefile(folder / "Dockerfile")
+    assert {"GATEWAY_BASE_URL", "GATEWAY_ACCESS_TOKEN"} < services["program"]["environment"].keys()
+    address, program = f"127.0.0.1:{free_port()}", str(folder / "rates.py")
+
+    def command(service: str) -> list[str]:
+        words = [word.replace("scheduler:8786", address) for word in services[service]["command"]]
+        words = [word.replace("8786", address.partition(":")[2]) for word in words]
+        return [str(Path(sys.executable).parent / words[0]), *words[1:]]
+
+    started = [
+        await asyncio.create_subprocess_exec(*command(service), cwd=tmp_path, stderr=DEVNULL)
+        for service in ("scheduler", "worker")
+    ]
+    try:
+        monkeypatch.setenv("DASK_SCHEDULER", f"tcp://{address}")
+        ended = await run(sys.executable, program, folder=tmp_path)
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            await process.wait()
+
+    assert ended.out.endswith(" rates in cluster.csv; 0 of 90 series failed\n"), ended.err

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -32,7 +33,7 @@ from gateway_sdk.cli.journals import (
 from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series
-from gateway_sdk.cli.session import ask, explain, quote
+from gateway_sdk.cli.session import ask, explain, quote, settings_of_command
 from gateway_sdk.errors import JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
@@ -205,6 +206,7 @@ class Run:
     async def fetch(
         self,
         gateway: GatewaySession,  # with parse_float=shortest, where rates may have many digits
+        start: Callable[..., AsyncGenerator[Result]] | None = None,  # the run
         **options: Any,  # of exchange_rate_series_bulk
     ) -> None:
         """Fetch all series, with a bar, until all further calls would fail too."""
@@ -217,7 +219,8 @@ class Run:
                 say(f"Since {known.since:%H:%M:%S} UTC: {explain(known.error)}\n{WAITING}")
 
         queries = self._queries(gateway, tell, options.get("patience", 0.0))
-        series = gateway.currency.exchange_rate_series_bulk(queries, on_progress=tell, **options)
+        start = start or gateway.currency.exchange_rate_series_bulk
+        series = start(queries, on_progress=tell, **options)
         with suppress(errors.DeadlineExceededError), counting_bar("Fetching") as draw:
             draw(0, self.total)
             async with aclosing(series) as results:
@@ -331,6 +334,12 @@ def bulk_rates(
         float, option("SECONDS", "How long to wait for a gateway that is away, or a login.", min=0)
     ] = 3600.0,
     deadline: Annotated[float | None, option("SECONDS", "For the whole run.", min=0.001)] = None,
+    workers: Annotated[
+        int | None, option("N", "Call from N processes of this machine, by [cluster].", min=1)
+    ] = None,
+    cluster: Annotated[
+        str | None, option("ADDRESS", "Call from a Dask cluster, as tls://scheduler:8786.")
+    ] = None,
 ) -> None:
     """Fetch the exchange rates of many currencies into a file.
 
@@ -349,6 +358,8 @@ def bulk_rates(
     if kept.resolve() == out.resolve():
         raise CommandError("--out and --journal are the same file")
     options = {"concurrency": concurrency, "deadline": deadline, "retry_failed": retry_failed}
+    if workers or cluster:
+        options |= _on_workers(workers, cluster)
     _fetch(run, kept, {**options, "patience": patience})
     if run.total is not None:
         say(f"{run.there} of {run.total} series, {run.fetched} of them new")
@@ -363,9 +374,26 @@ def bulk_rates(
     check_shapes(others)
 
 
+def _on_workers(workers: int | None, address: str | None) -> dict[str, Any]:
+    """Return what starts a run on a cluster; its workers read the environment too."""
+    if GIVEN["sandbox"]:
+        problem = "--sandbox is a sandbox in this process, which workers cannot reach"
+        raise CommandError(f"{problem}\nStart one with `gateway sandbox`.")
+    if workers and address:
+        raise CommandError("--workers and --cluster exclude each other: choose one")
+    from gateway_sdk.cluster import run  # noqa: PLC0415 - few commands use it
+
+    names = ("base_url", "auth_url", "client_id")
+    session = {name: GIVEN[name] for name in names if GIVEN.get(name)} | {"parse_float": shortest}
+    start = partial(run, "exchange_rate_series", address=address, session=session)
+    job = f"exchange rates of {settings_of_command().get('base_url')}, on a cluster"
+    return {"start": partial(start, workers=workers) if workers else start, "job": job}
+
+
 def _fetch(run: Run, journal: Path, options: dict[str, Any]) -> None:
     # The journal is for one gateway, and each sandbox has another address.
-    options |= {"journal": journal, "job": SANDBOX_JOB if GIVEN["sandbox"] else None}
+    job = SANDBOX_JOB if GIVEN["sandbox"] else None
+    options = {"journal": journal, "job": job, **options}
     try:
         ask(lambda it: run.fetch(it, **options), tells_waits=False, parse_float=shortest)
     except KeyboardInterrupt:
