@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gateway_sdk import bulk
 from gateway_sdk.cluster import _dask
+from gateway_sdk.cluster._worker import Sealed
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
@@ -32,6 +34,7 @@ async def until(gateway: Gateway, requests: int, run: "asyncio.Task[Any] | None"
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.timeout(240)
 async def test_a_worker_is_killed_and_another_one_stopped(
     gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,6 +52,18 @@ async def test_a_worker_is_killed_and_another_one_stopped(
 
     assert sorted(result.item for result in results) == list(range(800))
     assert [result.error for result in results] == [None] * 800
+
+
+async def test_a_result_that_does_not_come_is_made_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its worker was stopped after the work, and before its result was fetched."""
+    workers = _dask.Workers("run", Sealed(None), "tcp://127.0.0.1:1", None)
+    future = SimpleNamespace(key="a", status="finished")
+
+    assert workers._is_alive(future, ["worker"])
+    monkeypatch.setattr(_dask, "_SILENT", -1.0)
+    assert not workers._is_alive(future, ["worker"])
 
 
 async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own: Cluster) -> None:

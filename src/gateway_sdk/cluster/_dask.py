@@ -63,10 +63,11 @@ class Workers:
         self._unfit: dict[str, str] = {}  # by worker: why
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._place_of: dict[str, str] = {}  # by task: its worker
+        self._finished: dict[str, float] = {}  # by task whose result is awaited: since when
 
     async def do(self, slot: int, rate: RateLimit | None, items: list[Any]) -> Results:
         """Do a chunk, and again elsewhere if its worker does not answer."""
-        chunk, tries = Sealed(items), dict[asyncio.Task[Any], tuple[str, list[str]]]()
+        chunk, tries = Sealed(items), dict[asyncio.Task[Any], tuple[Any, list[str]]]()
         try:
             while True:
                 client = await self._ready()
@@ -76,7 +77,7 @@ class Workers:
                     only = self._fit  # no other worker sees the items
                     arguments = self._work, slot, rate, chunk
                     future = client.submit(run_chunk, *arguments, pure=False, workers=only)
-                    tries[asyncio.ensure_future(future.result())] = str(future.key), only
+                    tries[asyncio.ensure_future(future.result())] = future, only
                 looked = asyncio.ensure_future(self._look_again())
                 await asyncio.wait([*tries, looked], return_when=asyncio.FIRST_COMPLETED)
                 looked.cancel()
@@ -84,8 +85,9 @@ class Workers:
                     if task.done():
                         return self._result(task)
         finally:
-            for task in tries:
+            for task, (future, _) in tries.items():
                 task.cancel()
+                self._finished.pop(future.key, None)
 
     def _result(self, task: "asyncio.Task[Any]") -> Results:
         try:
@@ -107,11 +109,14 @@ class Workers:
     def _fit(self) -> list[str]:
         return [*(self._answered.keys() - self._unfit.keys() - self._silent)]
 
-    def _is_alive(self, key: str, only: list[str]) -> bool:
+    def _is_alive(self, future: Any, only: list[str]) -> bool:
         """Whether a task is done by a worker that answers, or will be done."""
+        if future.status == "finished":  # its result is under way, if its worker answers
+            now = asyncio.get_running_loop().time()
+            return self._finished.setdefault(future.key, now) >= now - _SILENT
         if not self._answered.keys() & set(only):
             return False
-        return self._place_of.get(key) not in self._silent
+        return self._place_of.get(future.key) not in self._silent
 
     async def _look_again(self) -> None:
         async with self._changed:

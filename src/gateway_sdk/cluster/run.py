@@ -96,14 +96,10 @@ def run(
         chunk: Items of a chunk at most.
         at_once: Chunks at once: give at least the number of workers.
         concurrency: Calls at once of a chunk, as in `bulk.run`.
-        key: Returns the key of an item.
-        deadline: Seconds for the whole run.
+        key, deadline, on_progress, journal, job, retry_failed: As in `bulk.run`; the journal is
+            the path of a file.
         patience: Seconds for which the run waits for a gateway, a login, the scheduler or workers
             that are away. At the start, a cluster that cannot be used ends the run within 15 s.
-        on_progress: Called with a `Progress`.
-        journal: The path of an SQLite file.
-        job: The name of the work, with a journal.
-        retry_failed: Whether to fetch items of the journal again whose failure may pass.
         load: Converts the JSON of a value, also without a journal.
 
     Yields:
