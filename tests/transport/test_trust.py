@@ -63,7 +63,7 @@ def test_what_ended_a_connection_is_avoided_until_later_rests_last_longer(
         at += passed
         if is_end:
             trust.note_end(at, rest)
-            shortest, ended_at = min(shortest, max(rest, 0.1)), at
+            shortest, ended_at = min(shortest, max(rest, 0.25)), at
         else:
             trust.note_rest(at, rest)
             is_later = at - rest >= ended_at

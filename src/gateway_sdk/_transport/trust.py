@@ -37,8 +37,8 @@ TROUBLED: Final = 600.0
 
 ON_THE_WAY: Final = 1.0
 """Seconds that a request may take to the server, which may end the connection meanwhile."""
-_AT_ONCE: Final = 0.1
-"""Seconds after a reply in which a server that ends every connection has done it."""
+_AT_ONCE: Final = 0.25
+"""Seconds after a reply in which a busy server that ends every connection has done it."""
 
 
 class Trust:
