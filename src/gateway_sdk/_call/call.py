@@ -161,7 +161,7 @@ class Call:
                 if isinstance(body, Unchecked):
                     body = body()
                 template = self._template()
-                if of_this_call and self._options.more:
+                if self._options.more:
                     template = template.with_more(self._options.more)
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:
