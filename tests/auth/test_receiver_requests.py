@@ -46,7 +46,7 @@ REFUSED = {
     "garbage": (b"\x00\xff\xfe\x80\r\n\r\n", 400),
     "a TLS hello": (TLS_HELLO, 400),
     "HTTP/0.9": (b"GET /callback\r\n\r\n", 400),
-    "a head of 40 KB": (visit({"X": "x" * 40 * 1024}), 431),
+    "a head of 300 KB": (visit({"X": "x" * 300 * 1024}), 431),
     "two other lengths": (post(GOOD, {"content-length": "7"}), 400),
     "a length of 30 digits": (post(GOOD, {"Content-Length": "9" * 30}), 400),
     "no host": (visit({"Host": None}), 400),

@@ -1,5 +1,6 @@
 """The commands of access tokens: `gateway login`, `status` and `logout`."""
 
+import os
 import re
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from keyring.backend import KeyringBackend
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.cli.login import end_and_scope
+from tests.auth.visits import start
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
 
@@ -63,10 +65,6 @@ def test_interruption_ends_the_wait_quietly(
         assert line
 
     process.send_signal(signal.SIGINT)
-    if arguments == ["--no-browser"]:  # a browser of this machine may have the login's tab
-        while not process.stderr.readline().startswith("Close its tab"):
-            pass
-        process.send_signal(signal.SIGINT)
     shown, errors = process.communicate()
 
     assert (process.returncode, shown) == (130, "")
@@ -104,12 +102,93 @@ def test_login_tells_a_shell_what_programs_and_commands_lack(
 def test_ctrl_c_ends_the_wait_that_keeps_the_port(
     start_in_terminal: StartInTerminal, settings: Settings
 ) -> None:
-    terminal = start_in_terminal("login", "--no-browser", "--timeout", "0.5")
+    terminal = start_in_terminal("login", "--no-browser", "--timeout", "3")
+    start(re.findall(r"http://127\S+", terminal.read_until("http://127"))[0])
     terminal.read_until("Close its tab in the browser now.")
     terminal.interrupt()
     status, _ = terminal.end()
 
     assert status == 1
+
+
+def test_time_out_ends_at_once_if_nobody_came(
+    start_in_terminal: StartInTerminal, settings: Settings
+) -> None:
+    """No tab of the login is open, so its port need not be kept."""
+    status, shown = start_in_terminal("login", "--no-browser", "--timeout", "0.5").end()
+
+    assert status == 1
+    assert "Close its tab" not in shown
+
+
+TEXT_BROWSER = "#!/bin/sh\ntouch $HOME/opened\n"
+
+
+@pytest.fixture
+def without_browser(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Path:
+    """Be where only text browsers are; return the file that one of them leaves."""
+    (tmp_path / "bin").mkdir()
+    for name in ("lynx", "w3m", "www-browser"):
+        (tmp_path / "bin" / name).write_text(TEXT_BROWSER)
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERM", "xterm")
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "SSH_CONNECTION"):
+        monkeypatch.delenv(variable, raising=False)
+    for name, text in getattr(request, "param", {}).items():
+        monkeypatch.setenv(name, text)
+    return tmp_path / "opened"
+
+
+SSH = {"SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22"}
+everywhere = pytest.mark.parametrize(
+    "without_browser", [{}, SSH, {"BROWSER": "w3m"}, {**SSH, "DISPLAY": ":10"}], indirect=True
+)
+
+
+@pytest.mark.posix
+@everywhere
+def test_without_a_browser_the_address_is_pasted(
+    without_browser: Path, start_in_terminal: StartInTerminal, settings: Settings
+) -> None:
+    """As over ssh: no text browser takes the terminal, and --paste need not be known."""
+    terminal = start_in_terminal("login")
+    shown = terminal.read_until(ASKED)
+    terminal.wait_until_unseen()
+    tab = log_in_elsewhere(shown)
+    terminal.type(f"\x1b[200~<{tab.answer}>\x1b[201~\n")
+    status, shown = terminal.end()
+
+    assert (status, without_browser.exists()) == (0, False)
+    assert shown.startswith("No browser is opened here: log in with one of any machine.\r\n")
+    assert text_of(kept()) == tab.token
+
+
+@pytest.mark.posix
+@everywhere
+def test_without_a_browser_and_a_terminal_paste_is_advised(
+    without_browser: Path, start_gateway: Start, settings: Settings
+) -> None:
+    process = start_gateway("login", "--timeout", "0.1")
+    _, errors = process.communicate()
+
+    assert (process.returncode, without_browser.exists()) == (1, False)
+    assert errors.splitlines()[0].endswith(" of any machine: in a terminal, with --paste.")
+    assert errors.splitlines()[1] == "Log in at this address:"
+
+
+@pytest.mark.parametrize("browser", ["no-such-browser", "false %s"])
+def test_named_browser_that_fails_ends_the_command(
+    call_gateway: Call, settings: Settings, browser: str
+) -> None:
+    ended = call_gateway("login", "--browser", browser)
+
+    assert ended.status == 1
+    assert f"gateway: the browser could not be opened: {browser}\n" in ended.err
+    assert "Close its tab" not in ended.err
 
 
 def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings: Settings) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from gateway_sdk._url import is_loopback
 from gateway_sdk.errors import LoginError, StateMismatchError
 
 _COMMON_HEADERS: Final = {
@@ -97,9 +98,15 @@ class CallbackHandler:
         self.result = Future[Any]()
         self.has_response = False
         self.refused = 0  # responses without the login's state
-        self.lacked_cookie = False  # a response did: it was refused before it was read
+        self.reason = ""  # why the last response, or browser, was refused
+        self.tell: Callable[[str], object] = _tell_nobody  # of each new reason
         self._authority = redirect_uri.netloc.decode("ascii")
         self._path = redirect_uri.raw_path.partition(b"?")[0].decode("ascii")
+
+    @property
+    def is_visited(self) -> bool:
+        """Whether a browser has opened a start address."""
+        return any(start.is_opened for start in self.starts.values())
 
     def make_start_url(self, authorization_url: str) -> str:
         start = StartAddress(authorization_url, self._path)
@@ -107,8 +114,12 @@ class CallbackHandler:
         return f"http://{self._authority}{start.path}"
 
     def reply(self, request: CallbackRequest) -> httpx.Response:
-        if request.headers.get("host") != self._authority:
+        host = request.headers.get("host", "")
+        if host != self._authority:
             # Another name for this address: DNS rebinding.
+            name, ours = host.rpartition(":")[0], self._authority.rpartition(":")[0]
+            if is_loopback(name.strip("[]")):
+                self.refuse(OTHER_NAME.format(ours=ours, name=name))
             return reply_with(421, text="This address must be called by its own name.\n")
         path = request.target.partition("?")[0]
         if path not in {self._path, *self.starts}:
@@ -129,8 +140,16 @@ class CallbackHandler:
         self.result.set_exception(LoginError(_OPENED_TWICE))
         return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")
 
+    def refuse(self, reason: str) -> None:
+        """Keep the reason of a refusal, and tell it if it is another one than before."""
+        is_new, self.reason = reason != self.reason, reason
+        if is_new and not self.result.done():
+            self.tell(reason)
+
     def _refuse_foreign(self, request: CallbackRequest) -> httpx.Response | None:
         get = request.headers.get
+        if (get("content-type") or "").startswith(_FORM):
+            self.refuse(BY_FORM)
         is_own_origin = get("origin") == f"http://{self._authority}"
         if not is_own_origin or get("sec-fetch-site") not in (None, "same-origin"):
             return reply_with(403, text="Only this address's own page may do that.\n")
@@ -144,7 +163,7 @@ class CallbackHandler:
         cookies = request.headers.get("cookie", "")
         opened = [start for start in self.starts.values() if start.is_bound_to(cookies)]
         if not opened:
-            self.lacked_cookie = True
+            self.refuse(NO_COOKIE)
             return reply_with(403, json=_ANOTHER_BROWSER)
         try:
             posted = _Posted.model_validate_json(request.body)
@@ -154,6 +173,7 @@ class CallbackHandler:
             result = self.finish(posted.fragment, posted.query)
         except StateMismatchError as error:
             self.refused += 1
+            self.reason = f"responses of other logins came ({self.refused})"
             shown = _shown("This response belongs to another login", f"{error}.")
             return reply_with(400, json=shown)
         except Exception as error:  # noqa: BLE001 - who waits for the result raises it
@@ -165,6 +185,38 @@ class CallbackHandler:
             shown = _shown("You are logged in", f"{_DONE} {_CLOSE}", good=True)
         self.has_response = True
         return reply_with(200, opened[0].deletion, json=shown)
+
+
+def _tell_nobody(_: str) -> None:
+    """Do nothing: the error says it at the end."""
+
+
+_FORM: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+NO_COOKIE: Final = (
+    "a response came without the login's cookie, from a browser that blocks cookies or "
+    "that did not open the login's address"
+)
+BY_FORM: Final = (
+    "a form was sent, as by response_mode=form_post, and only a redirect can be read: leave "
+    "response_mode out of the authorization URL"
+)
+OTHER_NAME: Final = (
+    "a browser came to {name} in place of {ours}: log in with a redirect URI that says {name}, or "
+    "have {ours} registered"
+)
+BY_TLS: Final = (
+    "a browser came by https: it was told to do so for this name (HSTS); log in with a private "
+    "window, or with 127.0.0.1 in the redirect URI in place of localhost"
+)
+OTHER_USER: Final = (
+    "the browser belongs to another user of this machine: log in as that user, or with --paste "
+    "(paste= in Python)"
+)
+TOO_LONG: Final = (
+    "a browser sent more than 256 kB: delete the cookies of this machine's addresses there, or log "
+    "in with a private window; a token that long cannot be read"
+)
 
 
 def _shown(heading: str, text: str, *, good: bool = False) -> dict[str, object]:

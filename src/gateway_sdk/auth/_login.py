@@ -5,6 +5,7 @@ Where the response cannot reach this machine, the user pastes it, for instance i
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import time
@@ -14,6 +15,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from gateway_sdk._checks import check_seconds
@@ -31,10 +33,11 @@ from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, LoginError, StateMismatchError
 
 Browser: TypeAlias = str | Callable[[str], bool] | Literal[False] | None
-"""What opens a URL on this machine: None for its own browser, a command with `%s` in place of the
-URL (`"chromium --incognito %s"`), a function that returns whether it opened it, or False to open
-nothing. The URL is one of this machine that leads on to the authorization URL and can be opened
-once, except where the response can only be pasted: there it is the authorization URL."""
+"""What opens a URL on this machine: None for its own browser with windows, a command with `%s` in
+place of the URL (`"chromium --incognito %s"`), a function that returns whether it opened it (its
+LoginError ends the login), or False to open nothing. The URL is one of this machine that leads on
+to the authorization URL and can be opened once, except where the response can only be pasted: there
+it is the authorization URL."""
 
 Paste: TypeAlias = Callable[[], Awaitable[str]]
 """Returns a URL that the user pasted; raises EOFError if there will be none."""
@@ -88,7 +91,8 @@ async def login(
             # Other users can read the arguments of a browser's command.
             opened, here = receiver.start_url(attempt.url), receiver.start_url(attempt.url)
         elsewhere = f"{here} or, on another machine, at " if receiver and paste else ""
-        by_hand = ":" if browser is False else ", if no browser opens by itself:"
+        opens = default_browser() if browser is None else browser
+        by_hand = ", if no browser opens by itself:" if opens else ":"
         show(f"Log in at {elsewhere}this address{by_hand}")
         show(attempt.url if paste else here)
         if paste:
@@ -97,11 +101,16 @@ async def login(
         def finish(fragment: str, query: str) -> Token:
             return flow.finish(attempt, fragment=fragment, query=query, now=time.time())
 
-        coroutines = [receiver.receive(finish, timeout=timeout)] if receiver else []
+        def tell(reason: str) -> None:
+            show(f"Not accepted: {reason}.")
+
+        coroutines = [receiver.receive(finish, timeout=timeout, tell=tell)] if receiver else []
         if paste:
             coroutines.append(_read_pasted(flow, attempt, paste, show))
-        opening = _open_browser(opened, browser, show)
-        # The receiver ends in time by itself: its error counts the responses that it refused.
+        if browser is None and not (opens or paste):
+            show("No browser with windows was found here.")
+        opening = _open_browser(opened, opens, show, receiver)
+        # The receiver ends in time by itself: its error says what it refused.
         token = await _first_token(coroutines, opening, None if receiver else timeout)
         if token is None:
             raise timed_out(timeout, redirect_uri)
@@ -113,28 +122,58 @@ async def _first_token(
     opening: Coroutine[Any, Any, None],
     seconds: float | None,
 ) -> Token | None:
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    started: list[asyncio.Task[Any]] = [*tasks, asyncio.create_task(opening)]
+    tasks = [asyncio.create_task(way) for way in (*coroutines, _unless_it_fails(opening))]
     try:
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         first = min(done, key=lambda task: task.exception() is not None, default=None)
         return first.result() if first else None
     finally:
-        for task in started:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*started, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _open_browser(url: str, browser: Browser, show: Callable[[str], object]) -> None:
+_TEXT_BROWSERS: Final = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
+"""They take the terminal, and cannot run the page's script."""
+
+
+def default_browser() -> Callable[[str], bool] | None:
+    """Return what opens this machine's own browser; None if it has only browsers of text."""
+    if not any(map(shutil.which, _TEXT_BROWSERS)):
+        return webbrowser.open
+    found = list[webbrowser.BaseBrowser]()  # `webbrowser.open` goes on to those of text
+    for name in (*os.environ.get("BROWSER", "").split(os.pathsep), None):
+        with suppress(webbrowser.Error):
+            browser = webbrowser.get(name or None)
+            if Path(getattr(browser, "name", "")).name not in _TEXT_BROWSERS:
+                found.append(browser)
+    return (lambda url: any(browser.open(url) for browser in found)) if found else None
+
+
+async def _unless_it_fails(opening: Coroutine[Any, Any, None]) -> Token:
+    """Wait for ever, unless no browser opens that has to: a LoginError ends the login."""
+    with suppress(OSError):  # what it shows, nobody can see
+        await opening
+    never: asyncio.Future[Token] = asyncio.get_running_loop().create_future()
+    return await never
+
+
+async def _open_browser(
+    url: str, browser: Browser, show: Callable[[str], object], receiver: LoopbackReceiver | None
+) -> None:
     def opens() -> bool:
-        with suppress(Exception):  # of the caller's function; the user is told what to do
-            if isinstance(browser, str):
-                return webbrowser.get(browser).open(url)
-            return bool((browser or webbrowser.open)(url))  # by default the first one that works
-        return False
+        try:
+            start: Any = webbrowser.get(browser).open if isinstance(browser, str) else browser
+            return bool(start(url))
+        except LoginError:
+            if receiver and receiver.is_visited:  # it failed when it ended
+                return True
+            raise
+        except Exception:  # noqa: BLE001 - of the caller's function; the user is told what to do
+            return False
 
-    # In a thread: a text browser blocks until the user closes it.
-    if browser is not False and not await in_thread(_THREAD, opens):
+    # In a thread: many commands end when the user closes the browser.
+    if browser and not await in_thread(_THREAD, opens):
         show("No browser could be opened here.")
 
 

@@ -16,7 +16,14 @@ from weakref import WeakSet
 import h11
 import httpx
 
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, reply_with
+from gateway_sdk.auth._callback_handler import (
+    BY_TLS,
+    OTHER_USER,
+    TOO_LONG,
+    CallbackHandler,
+    CallbackRequest,
+    reply_with,
+)
 from gateway_sdk.errors import ReceiverUnavailableError
 
 _NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
@@ -132,14 +139,18 @@ def _user_of(peer: Any, own: Any) -> int | None:
     return int(user) if inode else _UNKNOWABLE
 
 
-_MAX_HEAD: Final = 16 * 1024
-"""Bytes of a request's head: browsers send one or two thousand."""
+_MAX_HEAD: Final = 256 * 1024
+"""Bytes of a request's head: cookies go to all ports, and each program of this machine has some."""
 
 _MAX_BODY: Final = 256 * 1024
 """Bytes of a request's body: enough to find the state of a response that is too long. As many are
 discarded after it, so that a client that is still sending can read the reply."""
 
 _PIECE: Final = 16 * 1024
+
+_CONTENT_TOO_LONG: Final = 413
+_TOO_LONG: Final = (_CONTENT_TOO_LONG, 431)
+_TLS: Final = b"\x16\x03"  # how a handshake begins
 
 
 async def _read_request(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
@@ -150,7 +161,7 @@ async def _read_request(http: h11.Connection, reader: asyncio.StreamReader) -> C
     while isinstance(event := await _next(http, reader), h11.Data):
         body += event.data
         if len(body) > _MAX_BODY:
-            raise h11.RemoteProtocolError("too long", error_status_hint=413)
+            raise h11.RemoteProtocolError("too long", error_status_hint=_CONTENT_TOO_LONG)
     method, target = head.method.decode("ascii"), head.target.decode("latin-1")
     headers = httpx.Headers(list(head.headers), encoding="latin-1")
     return CallbackRequest(method, target, headers, bytes(body))
@@ -223,9 +234,14 @@ class CallbackServer:
         try:
             request = await _read_request(http, reader)
             with_body = request.method != "HEAD"
+            if is_refused:
+                self._handler.refuse(OTHER_USER)
             refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
             reply = refusal or self._handler.reply(request)
         except h11.RemoteProtocolError as error:
+            is_tls = http.trailing_data[0].startswith(_TLS)
+            if is_tls or error.error_status_hint in _TOO_LONG:
+                self._handler.refuse(BY_TLS if is_tls else TOO_LONG)
             reply = reply_with(error.error_status_hint, text="This request cannot be read.\n")
         except EOFError:  # browsers open connections in advance and close them unused
             return

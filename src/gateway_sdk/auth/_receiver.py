@@ -112,6 +112,7 @@ class LoopbackReceiver:
         finish: Callable[[str, str], T],
         *,
         timeout: float | None = DEFAULT_LOGIN_TIMEOUT,  # noqa: ASYNC109 - its error says what happened
+        tell: Callable[[str], object] | None = None,
     ) -> T:
         """Wait for the response to this login, and return the result of `finish`.
 
@@ -119,6 +120,8 @@ class LoopbackReceiver:
             finish: Reads a response's fragment and query. If it raises StateMismatchError, the
                 response is refused and the wait continues; any other result ends the wait.
             timeout: Seconds; None for no limit.
+            tell: Called with the reason, and the way out, when a browser or a response is refused;
+                the error of a time-out has the last one.
 
         Raises:
             LoginTimeoutError: the login was not finished in time.
@@ -130,7 +133,7 @@ class LoopbackReceiver:
         if not self._handler.starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
         handler = self._handler
-        handler.finish = finish
+        handler.finish, handler.tell = finish, tell or handler.tell
         sockets, self._sockets = self._sockets, []
         loop = asyncio.get_running_loop()
         kept = copy_all(sockets)
@@ -143,13 +146,19 @@ class LoopbackReceiver:
         finally:
             # Garbage of a loop that was left behind must not wait for the thread: perhaps that
             # collects it, or Python ends. Its sockets are garbage too.
-            if handler.has_response or not loop.is_running():
+            # Without a visit no tab of the login is open, and no response can come late.
+            if handler.has_response or not handler.is_visited or not loop.is_running():
                 close_all(kept)
             else:
                 handler.result.cancel()
                 _run(_keep(self._place, kept, handler))
         result: T = handler.result.result()
         return result
+
+    @property
+    def is_visited(self) -> bool:
+        """Whether a browser has opened one of the start URLs."""
+        return self._handler.is_visited
 
     @property
     def _place(self) -> object:
@@ -169,13 +178,8 @@ def timed_out(
         "no response came. If the authorization server showed an error, the redirect URI "
         f"{redirect_uri} may not be registered there for this client"
     )
-    if refused:
-        why = f"responses of other logins came ({refused})"
-    elif handler and handler.lacked_cookie:
-        why = (
-            "a response came without the login's cookie, from a browser that blocks cookies or "
-            "that did not open the login's address"
-        )
+    if handler and handler.reason:
+        why = handler.reason
     return LoginTimeoutError(
         f"the login was not finished within {seconds:g} s: {why}", refused=refused
     )

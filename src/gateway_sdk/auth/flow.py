@@ -8,7 +8,6 @@ import logging
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
 from types import MappingProxyType
 from typing import Final
@@ -67,6 +66,13 @@ _REASONS: Final = {
 # Seconds, short enough for every date; int() would accept digits of other alphabets too. Some
 # servers write a fraction, a plus or quotation marks. A fraction is left out: the token ends early.
 _SECONDS: Final = re.compile(r'("?)([+-]?[0-9]{1,10})(?:\.[0-9]*)?\1')
+
+
+# Of this machine: browsers and users write one for the other.
+_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+# What is around a pasted URL: spaces and quotes, and the marks of a terminal's bracketed paste.
+_WRAPPERS: Final = re.compile(r"\s|\x1b\[20[01]~|[\"'`<>\u2018-\u201f]")
 
 
 class LoginAttempt(NotPickled):
@@ -218,13 +224,13 @@ class ImplicitFlow:
     def finish_url(self, attempt: LoginAttempt, url: str, *, now: float) -> Token:
         """Read the response from the whole URL that the browser was sent to; see `finish`.
 
-        White space in it is ignored: pasting from a terminal adds some. StateMismatchError also if
-        it is not the attempt's redirect URI.
+        White space, quotes and <> around it are ignored: pasting adds some. StateMismatchError also
+        if it is not the attempt's redirect URI; its text says which part differs.
         """
-        address, _, fragment = "".join(url.split()).partition("#")
+        address, _, fragment = _WRAPPERS.sub("", url).partition("#")
         target, _, query = address.partition("?")
-        if _comparable(target) != _comparable(attempt.redirect_uri.partition("?")[0]):
-            raise StateMismatchError("the URL is not the redirect URI of this login")
+        if differs := _difference(target, attempt.redirect_uri.partition("?")[0]):
+            raise StateMismatchError(f"the URL is not the redirect URI of this login: {differs}")
         return self.finish(attempt, fragment=fragment, query=query, now=now)
 
     def _read_token(self, given: dict[str, str], now: float) -> Token:
@@ -234,13 +240,12 @@ class ImplicitFlow:
             raise MalformedResponseError(f"the response has {which} issuer (iss)")
         if "error" in given:
             raise _denied(given)
-        if given.get("token_type", "").lower() != "bearer":
+        if given.get("token_type", "").strip("\"'").lower() != "bearer":
             raise MalformedResponseError("the token_type in the response is not Bearer")
         lifetime = _lifetime(given)
         ends = None if lifetime is None else now + lifetime
         value = given.get("access_token", "")
-        # It names the granted scope only if that is another one (RFC 6749, 3.3).
-        scope = given.get("scope", self._scope)
+        scope = _granted(given, self._scope)
         try:
             return Token(value, expires_at=ends, obtained_at=now, scope=scope)
         except ConfigurationError as error:
@@ -264,12 +269,21 @@ def _is_text(text: object) -> bool:
     return isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
 
 
-def _comparable(url: str) -> tuple[object, ...] | None:
-    """Return the parts of a URL, normalized as browsers do; None if it is invalid."""
-    with suppress(httpx.InvalidURL, ValueError):
-        parsed = httpx.URL(url)
-        return parsed.scheme, parsed.userinfo, parsed.raw_host, parsed.port, parsed.raw_path
-    return None
+def _difference(given: str, expected: str) -> str:
+    """Say which part of a pasted URL differs, as browsers compare it; "" if none does."""
+    right = httpx.URL(expected)
+    try:
+        url = httpx.URL(given if "://" in given else f"{right.scheme}://{given}")
+    except (httpx.InvalidURL, ValueError):
+        return "it is no URL"
+    is_here = {right.host, url.host} <= _NAMES
+    if url.userinfo or not (is_here or url.raw_host == right.raw_host):
+        return f"it is not of {right.host}"
+    if (url.port or 80) != (right.port or 80) if is_here else url.netloc != right.netloc:
+        return f"its port is not {right.port or 'that'} of this login"
+    if not is_here and url.scheme != right.scheme:
+        return f"it does not begin with {right.scheme}:"
+    return "" if url.raw_path == right.raw_path else f"its path is not {right.path}"
 
 
 def _printable(text: str) -> str:
@@ -297,6 +311,16 @@ def _denied(given: dict[str, str]) -> AuthorizationDeniedError:
         description=_printable(given.get("error_description", "")),
         uri=_printable(given.get("error_uri", "")),
     )
+
+
+def _granted(given: dict[str, str], asked: frozenset[str]) -> frozenset[str]:
+    """Return the granted scope; empty if it cannot be read."""
+    # It is named only if it is another one (RFC 6749, 3.3). Quotes are no part of a name.
+    try:
+        return scope_names(given["scope"].replace('"', " ").split()) if "scope" in given else asked
+    except ConfigurationError:
+        _logger.warning("the scope in the response cannot be read, and is left out")
+        return frozenset()
 
 
 def _lifetime(given: dict[str, str]) -> int | None:

@@ -5,8 +5,10 @@ import os
 import re
 import shlex
 import time
+import webbrowser
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
@@ -15,12 +17,13 @@ from gateway_sdk import auth
 from gateway_sdk._settings import ENVIRONMENT, token_store
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import ImplicitFlow, Token
+from gateway_sdk.auth._login import default_browser
 from gateway_sdk.auth._receiver import KEPT_SECONDS, can_listen, is_a_port_kept, wait_for_kept_ports
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import ask, settings_of_command, source_of
-from gateway_sdk.errors import GatewayError, TokenStoreError
+from gateway_sdk.errors import GatewayError, LoginError, TokenStoreError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -38,6 +41,7 @@ CLOSE_THE_TAB: Final = (
     f"{KEPT_SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
     "that no other program gets a token that comes late."
 )
+ELSEWHERE: Final = "No browser is opened here: log in with one of any machine"
 TRIAL_LIFE: Final = 60.0  # seconds until the test token expires, if it cannot be deleted
 STORE_TIMEOUT: Final = 60.0  # seconds, in which a keyring may ask the user for its password
 
@@ -70,22 +74,47 @@ def login(
         raise CommandError("give either --browser or --no-browser")
     values = settings_of_command()
     token_store(values)  # names missing settings before anything else is checked
-    # With --paste the browser is elsewhere, and a text browser would take the terminal.
-    chosen: auth.Browser = browser or (False if no_browser or paste else None)
-    way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
-    pasted = auth.PasteFromTerminal() if paste else None
     if not (paste or can_listen(redirect_uri)):
         raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
+    # With --paste the browser is elsewhere.
+    chosen: auth.Browser = False if no_browser or paste else None
+    if browser:
+        chosen = partial(open_named, browser)
+    if chosen is None and has_no_browser():
+        paste, chosen = os.isatty(0), False
+        say(f"{ELSEWHERE}." if paste else f"{ELSEWHERE}: in a terminal, with --paste.")
+    way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
+    pasted = auth.PasteFromTerminal() if paste else None
     flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
     try:
         token = asyncio.run(_get_and_keep(values, flow, paste=pasted, **way))
     except (GatewayError, KeyboardInterrupt) as error:
-        if is_a_port_kept() and not paste:  # a browser elsewhere has its own ports
+        # A browser elsewhere has its own ports; without a terminal nobody can close a tab.
+        if is_a_port_kept() and not paste and os.isatty(2):
             with suppress(KeyboardInterrupt):
                 say(f"The login has ended{f': {error}' if str(error) else ''}.\n{CLOSE_THE_TAB}")
                 wait_for_kept_ports()
         raise
     _report(values, token, scope)
+
+
+def open_named(browser: str, url: str) -> bool:
+    with suppress(webbrowser.Error):
+        if webbrowser.get(browser).open(url):
+            return True
+    raise LoginError(f"the browser could not be opened: {browser}")
+
+
+def has_no_browser() -> bool:
+    """Tell whether none is here that a user would see; over ssh only BROWSER can name one."""
+    is_remote = "SSH_CONNECTION" in os.environ and not os.environ.get("BROWSER")
+    if is_remote or default_browser() is None:
+        return True
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return os.isatty(0)  # without a terminal, the login says it
+    return False
 
 
 async def _get_and_keep(values: dict[str, str], flow: ImplicitFlow, **way: Any) -> Token:

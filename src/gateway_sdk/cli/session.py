@@ -161,7 +161,10 @@ ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.InvalidRequestError: "The gateway did not understand it: change what you give.",
     errors.LoginRequiredError: "Get a token with `gateway login`.",
     errors.AuthorizationDeniedError: "Log in again, or ask who runs the authorization server.",
-    errors.LoginTimeoutError: "Log in again, with a longer --timeout if you need one.",
+    errors.LoginTimeoutError: (
+        "Log in again, with a longer --timeout if you need one, or with --paste if your browser is "
+        "on another machine."
+    ),
     errors.ReceiverUnavailableError: "Port 0 in --redirect-uri takes a free port.",
     errors.LoginError: "Log in again.",
     errors.TokenStoreError: "Is GATEWAY_TOKEN_STORE right, and can it be used from here?",
