@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from gateway_sdk import _peer
 from gateway_sdk.auth import LoopbackReceiver, _loopback, login
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -259,7 +260,7 @@ async def test_a_user_who_lists_the_processes_cannot_end_the_login(tmp_path: Pat
 @pytest.fixture
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     user = os.geteuid()
-    monkeypatch.setattr(_loopback, "_ROOT", -1)
+    monkeypatch.setattr(_peer, "_ROOT", -1)
     monkeypatch.setattr("os.getuid", lambda: user + 1)
     monkeypatch.setattr("os.geteuid", lambda: user + 1)
 
@@ -307,7 +308,7 @@ async def test_a_connection_reset_during_the_owner_check_is_refused(
     def reset(peer: Any, own: Any) -> bool:
         for client in clients:
             client.close()
-        return bool(_loopback._user_of(peer, own) == os.geteuid() + 1)
+        return bool(_peer.user_of(peer, own) == os.geteuid() + 1)
 
     monkeypatch.setattr(_loopback, "is_other_user", reset)
     async with waiting() as there:
@@ -325,7 +326,7 @@ async def test_where_the_user_is_unknown_the_cookie_decides(
     if missing == "the protocol":
         monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     else:
-        monkeypatch.setattr(_loopback, "_NETLINK_SOCK_DIAG", 999)
+        monkeypatch.setattr(_peer, "_NETLINK_SOCK_DIAG", 999)
     async with waiting() as there:
         assert (await there.send(post(RESPONSE, {"Cookie": "a=b"}))).status == 403
         await there.must_still_wait()
@@ -338,13 +339,13 @@ def test_the_owner_of_a_socket_is_known() -> None:
         client = stack.enter_context(socket.create_connection(server.getsockname()))
         served, near = server.accept()
         far = stack.enter_context(served).getsockname()
-        assert _loopback._user_of(near, far) == os.geteuid()
+        assert _peer.user_of(near, far) == os.geteuid()
         # The kernel falls back to the listener at the port, which is not the connection's owner.
-        assert _loopback._user_of(far, ("127.0.0.1", 1)) is None
-        assert _loopback._user_of(("192.0.2.1", near[1]), far) is None
+        assert _peer.user_of(far, ("127.0.0.1", 1)) is None
+        assert _peer.user_of(("192.0.2.1", near[1]), far) is None
         client.close()
-        assert _loopback._user_of(near, far) == _loopback._UNKNOWABLE
-        assert _loopback.is_other_user(near, far)
+        assert _peer.user_of(near, far) == _peer._UNKNOWABLE
+        assert _peer.is_other_user(near, far)
 
 
 @linux_only
@@ -359,7 +360,7 @@ def test_root_is_no_other_user(user: int, is_other: bool) -> None:
         )
         with subprocess.Popen([sys.executable, "-c", code]) as process:
             served, peer = server.accept()
-            assert _loopback.is_other_user(peer, served.getsockname()) is is_other
+            assert _peer.is_other_user(peer, served.getsockname()) is is_other
             served.close()
         assert process.returncode == 0
 

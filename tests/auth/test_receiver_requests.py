@@ -121,20 +121,38 @@ async def test_the_start_address_leads_to_the_login_and_sets_a_cookie(is_fixed: 
     port = free_port() if is_fixed else 0
     async with waiting(f"http://127.0.0.1:{port}/callback") as there:
         reply = await there.open()
-        assert (reply.status, reply.body) == (302, b"")
+        assert reply.status == 200
         pair, *attributes = reply.headers.pop("Set-Cookie").split("; ")
         name = pair.partition("=")[0]
         assert name.startswith("login-")
         assert attributes == ["Path=/callback", "Max-Age=86400", "HttpOnly", "SameSite=Strict"]
+        policy = reply.headers.pop("Content-Security-Policy")
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert b"location.replace(href)" in reply.body
         assert reply.headers == {
             **ON_ALL,
-            "Content-Type": "text/plain; charset=utf-8",
-            "Content-Length": "0",
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Length": str(len(reply.body)),
             "Location": AUTHORIZATION_URL.replace("é", "%C3%A9"),
             "Clear-Site-Data": '"cache", "storage"',
         }
         deleted = (await there.hand_in()).headers["Set-Cookie"]
         assert deleted.startswith(f"{name}=; Path=/callback; Max-Age=0;")
+
+
+async def test_a_request_beside_the_opening_is_no_second_one() -> None:
+    """The preload of a service worker, and what WebKit asks for if there is a worker."""
+    early = {"Service-Worker-Navigation-Preload": "true"}, {"Sec-Fetch-Site": "same-origin"}
+    async with waiting() as there:
+        for changes in early:
+            assert (await there.send(visit(changes, target=there.start))).status == 503
+        await there.open()
+        for changes in early:
+            assert (await there.send(visit(changes, target=there.start))).status == 503
+        fetched = {"Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"}
+        assert (await there.send(visit(fetched))).status == 204
+        assert (await there.send(visit(fetched, target=there.start))).status == 403
+        await there.must_still_wait()
 
 
 @pytest.mark.parametrize("cookie", [None, "a=b; COOKIE"])

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway_sdk import ConfigurationError
-from gateway_sdk.auth import PasteFromTerminal, _login
+from gateway_sdk import ConfigurationError, _terminal
+from gateway_sdk.auth import PasteFromTerminal
 
 if sys.platform != "win32":
     import pty
@@ -170,8 +170,8 @@ async def test_other_inputs_are_read_line_by_line(
     by_loop: bool,
 ) -> None:
     """By the event loop, which cannot wait for files, or by a thread, as on Windows."""
-    monkeypatch.setattr(_login, "_TERMIOS", by_loop)
-    monkeypatch.setattr(_login, "_LONGEST", 9000)
+    monkeypatch.setattr(_terminal, "_TERMIOS", by_loop)
+    monkeypatch.setattr(_terminal, "_LONGEST", 9000)
     (tmp_path / "pasted").write_bytes(content)
     theirs, ours = os.pipe()
     if is_file:
@@ -205,7 +205,7 @@ async def test_without_an_input_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 async def test_an_input_that_cannot_be_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_login, "_TERMIOS", False)
+    monkeypatch.setattr(_terminal, "_TERMIOS", False)
     be_input(monkeypatch, 1 << 20)
     with pytest.raises(EOFError):
         await PasteFromTerminal()()
@@ -215,7 +215,7 @@ async def test_the_console_of_windows_is_read_key_by_key(monkeypatch: pytest.Mon
     """Nothing is shown; keys without a character, such as arrows, are skipped; it can be left."""
     keys = list("\xe0Kab\0;c\rrest")
     console = SimpleNamespace(kbhit=lambda: keys, getwch=lambda: keys.pop(0))
-    monkeypatch.setattr(_login, "_TERMIOS", False)
+    monkeypatch.setattr(_terminal, "_TERMIOS", False)
     monkeypatch.setitem(sys.modules, "msvcrt", console)
     monkeypatch.setattr("os.isatty", lambda descriptor: True)
     be_input(monkeypatch, -1)

@@ -37,6 +37,7 @@ class UnderWay:
     async def open(self, page: Page) -> None:
         """Go to the authorization server: the first time from the start address."""
         await page.goto(self.leads_to or self.url)
+        await page.wait_for_url(lambda url: url != self.url)
         self.leads_to = self.leads_to or page.url
 
 
@@ -82,13 +83,16 @@ class Witness:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.starts: list[int] = []  # the status of each request to a start address
         self.requests: list[tuple[str, str, int]] = []  # method, target and status of the others
+        self.prepared = 0
         self.refused = 0  # answers that were turned away, by the login of the last request
         reply_to = CallbackHandler.reply
 
         def reply(handler: CallbackHandler, request: CallbackRequest) -> httpx.Response:
             reply = reply_to(handler, request)
             self.refused = handler.refused
-            if request.target in handler.starts:
+            if reply.status_code == httpx.codes.NO_CONTENT:  # the start's page empties the cache
+                self.prepared += 1
+            elif request.target in handler.starts:
                 self.starts.append(reply.status_code)
             else:
                 self.requests.append((request.method, request.target, reply.status_code))

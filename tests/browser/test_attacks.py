@@ -227,7 +227,7 @@ async def test_a_server_at_another_port_cannot_use_the_login(
         with pytest.raises(LoginError, match="opened twice"):
             await waiting.token
     assert (reply.status_code, "location" in reply.headers) == (409, False)
-    assert witness.starts == [302, 409]
+    assert witness.starts == [200, 409]
 
 
 # Handles the requests of TAKES, and shows its own page; the fragment is its title.
@@ -289,7 +289,7 @@ async def test_an_old_service_worker_gets_no_token(
         else:
             await page.goto(waiting.url)
             assert page.url == waiting.url
-            assert 302 not in witness.starts
+            assert 200 not in witness.starts
             assert not waiting.token.done()
 
 

@@ -14,7 +14,7 @@ ROOT = Path(gateway_sdk.__file__).parent
 LAYERS = (
     ("outcome", "models", "sandbox"),
     ("errors", "operations"),
-    ("_checks", "_url", "observer"),
+    ("_checks", "_terminal", "_url", "observer"),
     ("auth", "_http", "otel", "rate_limit", "retry_policy", "sentry"),
     ("_content", "_transport"),
     ("_call",),
@@ -26,7 +26,7 @@ LAYERS = (
 # Two kinds stand outside. The tools import nothing of ours, and any module may import them. The
 # faces, which are the names of the package and the command line, show what there is: they may
 # import anything below, and nothing imports them.
-TOOLS = {"_lock_file", "_python", "_version", "_waiting"}
+TOOLS = {"_lock_file", "_peer", "_python", "_version", "_waiting"}
 FACES = {"", "cli"}
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
@@ -133,7 +133,7 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # What a wing has of the rest that users do not have. The command line writes the environment of
 # other programs, keeps the port of a login, and shows the sandbox's data.
 NOT_PUBLIC = {
-    "cli": {"_settings", "_url", "auth._receiver", "sandbox._reference_data"},
+    "cli": {"_settings", "_terminal", "_url", "auth._receiver", "sandbox._reference_data"},
     "cluster": set(),
     "otel": set(),
     "sandbox": set(),

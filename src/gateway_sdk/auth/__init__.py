@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gateway_sdk._terminal import PasteFromTerminal as PasteFromTerminal
     from gateway_sdk.auth._login import (
         Browser as Browser,
         Paste as Paste,
-        PasteFromTerminal as PasteFromTerminal,
         login as login,
     )
     from gateway_sdk.auth._receiver import LoopbackReceiver as LoopbackReceiver
@@ -32,7 +32,8 @@ else:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "gateway_sdk.auth._login": "Browser Paste PasteFromTerminal login",
+            "gateway_sdk._terminal": "PasteFromTerminal",
+            "gateway_sdk.auth._login": "Browser Paste login",
             "gateway_sdk.auth._receiver": "LoopbackReceiver",
             "gateway_sdk.auth._shared_source": "SharedTokenSource",
             "gateway_sdk.auth.flow": "ImplicitFlow LoginAttempt",

@@ -1,4 +1,4 @@
-"""The receiver's replies to requests, its start addresses and its page. Pure: no I/O.
+"""The receiver's replies to requests, its start addresses and its pages. Pure: no I/O.
 
 Two requests end the wait. One is a POST by the page itself, from the browser that opened the
 login's start address, with the login's state. The other is the start address being opened a
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
@@ -69,12 +70,17 @@ class StartAddress:
         self._cookie = f"{name}={value}".encode()
         # An earlier page at this port may have left a service worker or a cached page, which would
         # receive the response. A worker that does not let this address through gets no reply,
-        # because requests of scripts are refused. Cookies are not deleted.
-        self.redirect = {
-            "Location": str(httpx.URL(authorization_url)),  # ASCII, as a header must be
-            "Set-Cookie": cookie.format(value, _MAX_AGE),
-            "Clear-Site-Data": '"cache", "storage"',
-        }
+        # because requests of scripts are refused. Else the page's script removes both, because
+        # WebKit ignores Clear-Site-Data here, and only then leads on. Cookies are not deleted.
+        target = str(httpx.URL(authorization_url))  # ASCII, as a header must be
+        self.page = _page("_start_page.html", TARGET=target, CALLBACK=answer_path)
+        self.page.headers.update(
+            {
+                "Location": target,  # for programs without scripts
+                "Set-Cookie": cookie.format(value, _MAX_AGE),
+                "Clear-Site-Data": '"cache", "storage"',
+            }
+        )
         self.deletion = {"Set-Cookie": cookie.format("", 0)}
 
     def is_bound_to(self, cookies: str) -> bool:
@@ -99,7 +105,7 @@ class CallbackHandler:
         self.has_response = False
         self.refused = 0  # responses without the login's state
         self.reason = ""  # why the last response, or browser, was refused
-        self.tell: Callable[[str], object] = _tell_nobody  # of each new reason
+        self.tell: Callable[[str], object] = str  # called with each new reason
         self._authority = redirect_uri.netloc.decode("ascii")
         self._path = redirect_uri.raw_path.partition(b"?")[0].decode("ascii")
 
@@ -126,17 +132,24 @@ class CallbackHandler:
             return reply_with(404, text="There is nothing here.\n")
         if request.method == "GET":
             start = self.starts.get(path)
-            return _refuse_embedded(request) or (self._open(start) if start else page())
+            way = (request.headers.get("sec-fetch-dest"), request.headers.get("sec-fetch-site"))
+            if start is None and way == ("empty", "same-origin"):
+                return reply_with(204)  # in place of what a cache may hold of an earlier page
+            return _refuse_embedded(request) or (self._open(start, request) if start else page())
         if request.method == "POST" and path == self._path:
             return self._refuse_foreign(request) or self._take_response(request)
         return reply_with(405, {"Allow": "GET, POST"}, text="Only GET and POST.\n")
 
-    def _open(self, start: StartAddress) -> httpx.Response:
+    def _open(self, start: StartAddress, request: CallbackRequest) -> httpx.Response:
+        if request.headers.get("sec-fetch-site") == "same-origin":
+            # No user goes there from a page of this address. WebKit asks so a second time if it has
+            # a worker with preload.
+            return reply_with(503, text="Open this address by itself.\n")
         if self.result.done():
             return reply_with(410, text="This login has ended. Start it again.\n")
         if not start.is_opened:
             start.is_opened = True
-            return reply_with(302, start.redirect, text="")
+            return start.page
         self.result.set_exception(LoginError(_OPENED_TWICE))
         return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")
 
@@ -185,10 +198,6 @@ class CallbackHandler:
             shown = _shown("You are logged in", f"{_DONE} {_CLOSE}", good=True)
         self.has_response = True
         return reply_with(200, opened[0].deletion, json=shown)
-
-
-def _tell_nobody(_: str) -> None:
-    """Do nothing: the error says it at the end."""
 
 
 _FORM: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -245,15 +254,23 @@ def _refuse_embedded(request: CallbackRequest) -> httpx.Response | None:
     # Fetch Metadata: browsers that send this header send "document" for a page in a tab.
     if get("sec-fetch-dest") not in (None, "document"):
         return reply_with(403, text="This page cannot be embedded.\n")
-    if "prefetch" in (get("sec-purpose") or get("purpose") or ""):
+    # A worker's preload comes beside the request itself, and would be a second opening.
+    is_early = "prefetch" in (get("sec-purpose") or get("purpose") or "")
+    if is_early or "service-worker-navigation-preload" in request.headers:
         return reply_with(503, text="Not in advance.\n")
     return None
 
 
 @cache
 def page() -> httpx.Response:
+    return _page("_callback_page.html")
+
+
+def _page(name: str, **texts: str) -> httpx.Response:
     # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
-    html = (files("gateway_sdk.auth") / "_callback_page.html").read_text(encoding="utf-8")
+    html = (files("gateway_sdk.auth") / name).read_text(encoding="utf-8")
+    for word, text in texts.items():
+        html = html.replace(word, escape(text))
     # Allowed are its script, its style and its own origin, and no frame.
     policy = (
         f"default-src 'none'; script-src {_source_of('script', html)}; "

@@ -5,9 +5,7 @@ A connection has one request and one reply. All is bounded: connections, seconds
 
 import asyncio
 import errno
-import os
 import socket
-import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -16,6 +14,7 @@ from weakref import WeakSet
 import h11
 import httpx
 
+from gateway_sdk._peer import family_of, is_established, is_other_user, user_of
 from gateway_sdk.auth._callback_handler import (
     BY_TLS,
     OTHER_USER,
@@ -69,7 +68,7 @@ def close_all(sockets: Iterable[socket.socket]) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(_family(host), socket.SOCK_STREAM)
+    listener = socket.socket(family_of(host), socket.SOCK_STREAM)
     try:
         # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
         # programs share the port, so there the opposite option is set.
@@ -84,59 +83,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise
     listening.add(listener)
     return listener
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-# linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h: a request for one socket, and the reply.
-_NETLINK_SOCK_DIAG: Final = 4
-_SOCK_DIAG_BY_FAMILY: Final = 20
-_NLM_F_REQUEST: Final = 1
-_TCP_LISTEN: Final = 10
-_ALL_STATES: Final = 0xFFFFFFFF
-_HEAD: Final = struct.Struct("=IHHII BBBxI")  # of the message, and of the request
-_SOCKET_ID: Final = struct.Struct("!HH16s16s4x8s")
-_NO_COOKIE: Final = b"\xff" * 8
-_REPLY: Final = struct.Struct("=4xH10x xB 50x 12xII")
-
-_ROOT: Final = 0
-_UNKNOWABLE: Final = -1
-"""The owner of a socket that its program has closed: no user has this id."""
-
-
-def is_other_user(peer: Any, own: Any) -> bool:
-    """Return whether the other end of a connection belongs to another user, and not to root."""
-    # True also if its program has closed it: another user could have, before its owner was asked.
-    # False if the owner is unknown: on other systems, and for connections that this machine only
-    # forwards. Root could read this process's memory; relays into containers and WSL run as root.
-    user = _user_of(peer, own)
-    return user is not None and user not in (_ROOT, os.getuid(), os.geteuid())
-
-
-def _user_of(peer: Any, own: Any) -> int | None:
-    """Return the id of the user who opened the socket at *peer*; None if it is unknown."""
-    netlink, family = getattr(socket, "AF_NETLINK", None), _family(peer[0])
-    if netlink is None:
-        return None
-    length = _HEAD.size + _SOCKET_ID.size
-    kind = (_SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0)
-    head = _HEAD.pack(length, *kind, family, socket.IPPROTO_TCP, 0, _ALL_STATES)
-    hosts = [socket.inet_pton(family, host) for host in (peer[0], own[0])]
-    try:
-        with socket.socket(netlink, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
-            kernel.settimeout(0)  # the kernel has replied before `send` returns
-            kernel.send(head + _SOCKET_ID.pack(peer[1], own[1], *hosts, _NO_COOKIE))
-            reply, state, user, inode = _REPLY.unpack_from(kernel.recv(4096))
-    except (OSError, struct.error):
-        return None
-    # The reply is an error if there is no such socket here. Without a connection to it, the kernel
-    # returns a listener at that port.
-    if reply != _SOCK_DIAG_BY_FAMILY or state == _TCP_LISTEN:
-        return None
-    # A socket that its program has closed has no inode, and its user may be given as 0.
-    return int(user) if inode else _UNKNOWABLE
 
 
 _MAX_HEAD: Final = 256 * 1024
@@ -285,10 +231,10 @@ def _is_refused(writer: asyncio.StreamWriter) -> bool:
     )
     if peer is None or is_other_user(peer, own):
         return True
-    # A connection that was reset has no owner, and what it has sent can still be read. It is
-    # looked at last: until now, it may have been reset before its owner was asked for.
+    # A connection whose other end is gone has no owner, and what it has sent can still be read. It
+    # is looked at last: until now, it may have gone before its owner was asked for.
     try:
         connection.getpeername()
+        return user_of(peer, own) is None and not is_established(connection)
     except OSError:
         return True
-    return False

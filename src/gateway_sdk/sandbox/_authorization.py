@@ -278,7 +278,9 @@ class Visitor:
         try:
             with opener.open(request, timeout=self.timeout) as reply:
                 reply.read()
-                return str(reply.url)
+                # The start address of a login leads on by a script, and by this for others.
+                leads_to = reply.headers.get("Location")
+                return self._open(what, handlers, leads_to) if leads_to else str(reply.url)
         except HTTPError as error:
             error.close()
             raise _VisitError(f"{what} was answered with status {error.code}") from None
