@@ -277,6 +277,8 @@ def test_what_both_parsers_agree_on(data: bytes, seen: Seen) -> None:
     assert ours(data) == seen
     assert ours(data, *range(1, len(data), 1 if len(data) < LONGEST_HEAD else 9973)) == seen
     assert by_h11(data) == seen
+    for cut in range(1, min(len(data), 200)):
+        assert ours(data, cut) == seen
 
 
 @pytest.mark.parametrize(("data", "seen", "other"), DIFFERENT.values(), ids=DIFFERENT)

@@ -171,7 +171,7 @@ class ReplyReader(RawReply):
             self._fail("its reply is not HTTP/1.1 (a chunk has no size)")
 
     def _read_trailers(self, data: bytes) -> bytes:
-        if data == _HEAD_END:
+        if data == _HEAD_END and not self._begun:
             self.is_whole = True
             return b""
         trailers, data = self._cut(data)
