@@ -84,7 +84,7 @@ ANSWERS = {
     "jupyter": "how-to/event-loops",
     "thread safe": "how-to/event-loops",
     "default timeout": "configuration#a-session",
-    "connection pool": "configuration#a-session",
+    "connection pool": "performance",
     "journal": "bulk#the-journal",
     "kill -9": "bulk",
     "rate limit": "bulk#finding-the-limit",
