@@ -222,6 +222,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"session": {"access_token": "secret"}}, "session cannot hold access_token, which would"),
     ({"session": {"headers": {"a": "b"}}}, "session cannot hold headers"),
     ({"session": {"token_header": "secret"}}, "session cannot hold token_header"),
+    ({"session": {"cert": ("a", "b", "secret")}}, "session cannot hold cert with a password"),
+    ({"session": {"proxy": "http://a:secret@b"}}, "session cannot hold proxy with a password"),
     ({"work": threading.Lock().acquire}, "work cannot be pickled"),
 ]
 

@@ -39,14 +39,15 @@ _Waiting = tuple[Any, "asyncio.Future[BulkResult[Any, Any]]"]
 _LINGER: Final = 0.005
 """Seconds in which further items may join a chunk."""
 
-_SECRET: Final[tuple[str, ...]] = (
+_HELD_HERE: Final = {
     "token_header",
     "headers",
     "http_client",
     "transport",
     "observers",
     "rate_limit",
-)
+}
+"""Settings of a session that hold secrets, or that cannot travel."""
 
 
 def run(
@@ -155,10 +156,13 @@ def _checked(work: Any) -> Any:
 
 def _settings(session: Mapping[str, Any] | None) -> dict[str, Any]:
     settings = dict(session or {})
-    token = settings.get("access_token")
-    held = [name for name in _SECRET if name in settings]
-    if token is not None and not callable(token):
-        held.insert(0, "access_token")
+    held = sorted(_HELD_HERE & settings.keys())
+    if not callable(settings.get("access_token", callable)):
+        held.append("access_token")
+    if isinstance(cert := settings.get("cert"), tuple) and cert[2:]:
+        held.append("cert with a password")
+    if "@" in str(settings.get("proxy")):
+        held.append("proxy with a password")
     if held:
         raise InvalidArgumentError(
             f"cannot hold {held[0]}, which would travel through the cluster: set it in the "
