@@ -197,6 +197,6 @@ async def test_a_socks_proxy_that_refuses(
                 await CALLS["create_customer"](gateway)
 
     error = caught.value
-    assert f": the proxy {HOST}:{program.port} {reason} (" in str(error)
+    assert f": the proxy {HOST}:{program.port} {reason}" in str(error)
     assert error.outcome is Outcome.NOT_SENT
     assert (error.advice is Advice.REPEAT) == reason.startswith("made no tunnel")
