@@ -17,6 +17,12 @@ from typing import Any, Final
 from gateway_sdk._waiting import in_thread
 from gateway_sdk.errors import ConfigurationError
 
+
+def show_on_stderr(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
 _TEXT_BROWSERS: Final = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 """They take the terminal, and cannot run the page's script."""
 

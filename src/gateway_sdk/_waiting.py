@@ -5,9 +5,11 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, Generic, TypeVar
+from functools import wraps
+from typing import Any, Final, Generic, TypeVar, cast
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 def raise_if_cancelled(error: BaseException) -> None:
@@ -31,6 +33,24 @@ async def to_the_end(work: Awaitable[T]) -> T:
     finally:
         if cancelled is not None:
             raise cancelled
+
+
+def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
+    """Raise such errors of a coroutine function without its frames, whose variables are secret."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        async def call(*args: Any, **given: Any) -> Any:
+            try:
+                return await function(*args, **given)
+            except kind as error:
+                failure = error.with_traceback(None)
+            del args, given
+            raise failure
+
+        return cast("F", call)
+
+    return decorate
 
 
 class OwnCancellation:

@@ -102,17 +102,12 @@ class CallbackHandler:
         # It is done when the wait has an end: a response, a second opening, or a cancellation,
         # after which what comes is thrown away.
         self.result = Future[Any]()
-        self.has_response = False
+        self.has_response = self.is_visited = False
         self.refused = 0  # responses without the login's state
         self.reason = ""  # why the last response, or browser, was refused
         self.tell: Callable[[str], object] = str  # called with each new reason
         self._authority = redirect_uri.netloc.decode("ascii")
         self._path = redirect_uri.raw_path.partition(b"?")[0].decode("ascii")
-
-    @property
-    def is_visited(self) -> bool:
-        """Whether a browser has opened a start address."""
-        return any(start.is_opened for start in self.starts.values())
 
     def make_start_url(self, authorization_url: str) -> str:
         start = StartAddress(authorization_url, self._path)
@@ -148,7 +143,7 @@ class CallbackHandler:
         if self.result.done():
             return reply_with(410, text="This login has ended. Start it again.\n")
         if not start.is_opened:
-            start.is_opened = True
+            start.is_opened = self.is_visited = True
             return start.page
         self.result.set_exception(LoginError(_OPENED_TWICE))
         return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")

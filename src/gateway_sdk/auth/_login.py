@@ -4,7 +4,6 @@ Where the response cannot reach this machine, the user pastes it, for instance i
 """
 
 import asyncio
-import sys
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -12,8 +11,8 @@ from contextlib import nullcontext, suppress
 from typing import Any, Final, Literal, TypeAlias
 
 from gateway_sdk._checks import check_seconds
-from gateway_sdk._terminal import default_browser
-from gateway_sdk._waiting import in_thread
+from gateway_sdk._terminal import default_browser, show_on_stderr
+from gateway_sdk._waiting import hiding_frames, in_thread
 from gateway_sdk.auth._receiver import (
     CANNOT_LISTEN,
     DEFAULT_REDIRECT_URI,
@@ -24,7 +23,7 @@ from gateway_sdk.auth._receiver import (
 from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.token import Token
-from gateway_sdk.errors import ConfigurationError, LoginError, StateMismatchError
+from gateway_sdk.errors import ConfigurationError, GatewayError, LoginError, StateMismatchError
 
 Browser: TypeAlias = str | Callable[[str], bool] | Literal[False] | None
 """What opens a URL on this machine: None for its own browser with windows, a command with `%s` in
@@ -39,11 +38,7 @@ Paste: TypeAlias = Callable[[], Awaitable[str]]
 _THREAD: Final = "gateway_sdk-login"
 
 
-def show_on_stderr(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
+@hiding_frames(GatewayError)
 async def login(
     flow: ImplicitFlow,
     *,
@@ -127,12 +122,11 @@ async def _first_token(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _unless_it_fails(opening: Coroutine[Any, Any, None]) -> Token:
+async def _unless_it_fails(opening: Coroutine[Any, Any, None]) -> Any:
     """Wait for ever, unless no browser opens that has to: a LoginError ends the login."""
     with suppress(OSError):  # what it shows, nobody can see
         await opening
-    never: asyncio.Future[Token] = asyncio.get_running_loop().create_future()
-    return await never
+    return await asyncio.get_running_loop().create_future()
 
 
 async def _open_browser(

@@ -21,11 +21,17 @@ import httpx
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
+from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.auth._callback_handler import CallbackHandler
 from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
-from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
+from gateway_sdk.errors import (
+    ConfigurationError,
+    GatewayError,
+    LoginTimeoutError,
+    SessionStateError,
+)
 
 T = TypeVar("T")
 
@@ -107,6 +113,7 @@ class LoopbackReceiver:
         self._must_be_open()
         return self._handler.make_start_url(authorization_url)
 
+    @hiding_frames(GatewayError)
     async def receive(
         self,
         finish: Callable[[str, str], T],

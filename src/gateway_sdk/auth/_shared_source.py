@@ -267,8 +267,8 @@ class SharedTokenSource(NotPickled):
             self._end_login(None, copy.copy(error))
             raise
         finally:
-            if self._unsaved is None:
-                self._release()
+            if self._unsaved is None and self._lock is not None:
+                self._lock.release()
         # Not after a cancellation: it says nothing about the next login.
         text = "the gateway refuses the access tokens of the latest logins"
         self._end_login(token, TokenRejectedError(text, status=401) if is_useless else None)
@@ -307,10 +307,6 @@ class SharedTokenSource(NotPickled):
                     await asyncio.sleep(_POLL)
         return await self._find()  # another process may have logged in before the lock was free
 
-    def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
-
     async def _find(self) -> Token | None:
         with suppress(GatewayError):  # the login's token replaces what cannot be read
             if self._is_fresh(found := await self._load()):
@@ -338,7 +334,8 @@ class SharedTokenSource(NotPickled):
             raise
         finally:
             self._unsaved = None
-            self._release()
+            if self._lock is not None:
+                self._lock.release()
 
     async def _try_to_save(self, token: Token, seconds: float) -> None:
         try:

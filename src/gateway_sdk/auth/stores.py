@@ -18,9 +18,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, origin_of, parse_url
-from gateway_sdk._waiting import in_turn
+from gateway_sdk._waiting import hiding_frames, in_turn
 from gateway_sdk.auth.token import Token, text_of
-from gateway_sdk.errors import ConfigurationError, TokenStoreError, needing_extra
+from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError, needing_extra
 
 T = TypeVar("T")
 
@@ -183,6 +183,7 @@ class PrivateFileStore:
         record = await self._work("read", self._read)
         return _parse(record, self.key, f"the file {self.path}")
 
+    @hiding_frames(GatewayError)
     async def save(self, token: Token) -> None:
         """Replace the file."""
         record = _dump(token, self.key)
@@ -322,6 +323,7 @@ class KeyringStore:
         """Return the token; None if there is none."""
         return _parse(await self._call("get_password"), self.key, "the keyring")
 
+    @hiding_frames(GatewayError)
     async def save(self, token: Token) -> None:
         """Replace the stored token."""
         await self._call("set_password", _dump(token, self.key).decode())
@@ -410,6 +412,7 @@ class RedisStore(NotPickled):
         """Return the token; None if there is none, or it has expired."""
         return _parse(await self._send("get"), self.key, f"Redis at {self._place}")
 
+    @hiding_frames(GatewayError)
     async def save(self, token: Token) -> None:
         """Replace the stored token; Redis deletes it when it expires."""
         # Not `pxat`, which needs Redis 6.2. The end is a time of this machine's clock, so what is
@@ -433,7 +436,7 @@ class RedisStore(NotPickled):
                 **(_CHECKED if self._url.lower().startswith("rediss:") else {}),
             ) as redis:
                 return await getattr(redis, command)(self._name, *arguments, **options)
-        except (self._client.RedisError, OSError, ValueError) as error:
+        except (self._client.RedisError, OSError, ValueError, AttributeError, TypeError) as error:
             # Without its message, which may contain the URL with the password. redis-py raises a
             # connection error from the actual one, such as a wrong password or certificate.
             kind = type(error.__cause__ or error.__context__ or error).__name__
