@@ -217,7 +217,7 @@ async def test_a_server_at_another_port_cannot_use_the_login(
 ) -> None:
     """Its pages get no cookie, except at the answer's path; with that one it gets no state."""
     async with Site(cacheable).serve() as other, under_way(flow) as waiting:
-        await page.goto(waiting.url)
+        await waiting.open(page)
         await page.goto(other.url)
         await page.goto(f"{other.url}/callback")
         nothing, cookie = (request.headers.get("cookie", "") for request in other.requests)
