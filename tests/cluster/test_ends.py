@@ -66,6 +66,15 @@ async def test_a_result_that_does_not_come_is_made_elsewhere(
     assert not workers._is_alive(future, ["worker"])
 
 
+async def test_an_error_of_the_chunk_itself_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def do(*_: Any) -> Any:
+        raise TypeError("canary")
+
+    monkeypatch.setattr(_dask.Workers, "do", do)
+    with pytest.raises(GatewayError, match=r"^a chunk failed with TypeError$"):
+        await results_of(jobs.same, range(3))
+
+
 async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own: Cluster) -> None:
     own.add_workers()
     before, told = gateway.counts()["requests"], set[str]()

@@ -146,7 +146,10 @@ async def test_a_chunk_of_large_values_ends_early_and_the_rest_is_given_again(
     assert {result.item: result.value[0] for result in results} == dict(enumerate("01234"))
 
 
-async def test_the_gateway_is_away_and_no_item_fails(gateway: Gateway, shared: Cluster) -> None:
+@pytest.mark.parametrize("chunk", [2, 15])
+async def test_the_gateway_is_away_and_no_item_fails(
+    gateway: Gateway, shared: Cluster, chunk: int
+) -> None:
     outages = list[bulk.Outage | None]()
     loop = asyncio.get_running_loop()
     gateway.answer(503)
@@ -156,9 +159,9 @@ async def test_the_gateway_is_away_and_no_item_fails(gateway: Gateway, shared: C
         if progress.outage:
             loop.call_later(0.5, gateway.answer, 200)
 
-    results = await results_of(
-        jobs.rates, range(30), address=shared.address, chunk=10, on_progress=note
-    )
+    # A chunk of more items than are an outage: some of them are not tried in it.
+    options: Any = {"chunk": chunk, "concurrency": 2, "at_once": 2, "on_progress": note}
+    results = await results_of(jobs.rates, range(30), address=shared.address, **options)
 
     assert [result.error for result in results] == [None] * 30
     assert any(outages)

@@ -281,6 +281,9 @@ class _Chunks:
                 self._fail(chunk, _killed())
         except (GatewayError, EndOfRun) as error:
             self._fail(chunk, error)
+        except Exception as error:  # noqa: BLE001 - ours: else the items would wait for ever
+            text = f"a chunk failed with {type(error).__name__}"  # whose text may show an item
+            self._fail(chunk, EndOfRun(GatewayError(text)))
         finally:
             self._free.append(slot)
 
@@ -291,8 +294,7 @@ class _Chunks:
             if number in results:
                 one[1].set_result(results[number])
             elif error is not None:
-                failed = BulkResult[Any, Any](item=(), error=copy(error), elapsed=0.0, _value=None)
-                one[1].set_result(failed)
+                one[1].set_result(BulkResult(item=(), error=copy(error), elapsed=0.0, _value=None))
             else:  # the chunk was full
                 self._waiting.append(one)
 
