@@ -116,8 +116,6 @@ class GatewayError(Exception):
         self.repeatability = repeatability
         self.attempts = attempts
         self.outcome = outcome_of(attempts, repeatability)
-        if self.__suppress_context__:  # it may hold values; Dask and others pickle it all the same
-            self.__context__ = None
         return self
 
     @property
@@ -177,6 +175,8 @@ class GatewayError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = {name: value for name, value in vars(self).items() if name in _PICKLED}
+        if self.__suppress_context__:  # it may hold values, and tblib, of Dask, takes it after this
+            self.__context__ = None
         # An OSError sets `args` in __init__ only, which a subclass may replace.
         kept["args"] = self.args
         return type(self).__new__, (type(self), *self.args), kept

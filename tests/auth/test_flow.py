@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from gateway_sdk.auth import ImplicitFlow
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, LoginError
 from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW, state_of, told
 from tests.support.secrecy import CANARY
 
@@ -178,3 +178,8 @@ def test_what_only_logins_need_is_loaded_by_them_only() -> None:
     assert not roots & {*never, "authlib", "h11", "platformdirs"}
     assert "authlib.oauth2.rfc6749.parameters" in at_login
     assert not at_login & {*never, "authlib.integrations", "authlib.jose"}
+
+
+def test_what_is_pasted_and_is_no_url_is_told() -> None:
+    with pytest.raises(LoginError, match="it is no URL"):
+        FLOW.finish_url(FLOW.start(CALLBACK), "http://127.0.0.1:port/callback#x=1", now=0.0)

@@ -3,14 +3,19 @@
 import asyncio
 import logging
 import os
+import shutil
+import socket
 import threading
 import time
 import traceback
+import webbrowser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway_sdk._peer import is_established
+from gateway_sdk._terminal import default_browser
 from gateway_sdk.auth import LoopbackReceiver, PasteFromTerminal, Token, login
 from gateway_sdk.auth._login import _first_token
 from gateway_sdk.auth.token import text_of
@@ -346,3 +351,35 @@ async def test_what_showing_raises_ends_the_login(redirect_uri: str, last: int) 
         await case.task
     assert len(shown) == last
     assert not case.paster.is_reading
+
+
+def test_a_browser_with_windows_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+
+    assert default_browser() is webbrowser.open
+
+
+def test_a_system_that_does_not_know_the_state_of_a_connection_is_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(socket, "TCP_INFO", raising=False)
+
+    assert is_established(None)
+
+
+async def test_a_machine_without_a_browser_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway_sdk.auth._login.default_browser", lambda: None)
+    told: list[str] = []
+
+    with pytest.raises(LoginTimeoutError):
+        await login(FLOW, show=told.append, timeout=0.01)
+
+    assert "No browser with windows was found here." in told
+
+
+async def test_an_error_of_a_login_that_a_browser_raises_ends_it() -> None:
+    def browser(_: str) -> bool:
+        raise LoginError("the browser is broken")
+
+    with pytest.raises(LoginError, match="the browser is broken"):
+        await login(FLOW, browser=browser, show=str)

@@ -57,7 +57,7 @@ def test_a_hint_for_python_names_what_a_session_takes(text: str) -> None:
 @pytest.mark.parametrize("text", SHELL)
 def test_a_hint_at_the_command_line_names_what_it_has(text: str) -> None:
     options = {it for one in app.app.params for it in one.opts}
-    of_commands = {"--redirect-uri", "--timeout", "--help"}
+    of_commands = {"--help", "--paste", "--redirect-uri", "--timeout"}
 
     assert not re.search(r"\w=(?!\w)", text), "an argument of Python"
     assert names_in(text) <= READ

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
+import webbrowser
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
 import keyring
@@ -18,7 +20,7 @@ from keyring.backend import KeyringBackend
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli.login import end_and_scope
+from gateway_sdk.cli.login import end_and_scope, has_no_browser
 from tests.auth.visits import start
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
@@ -361,3 +363,16 @@ def test_program_without_input_is_no_traceback(
 
     assert ended.status in {1, 2}
     assert ended.err.splitlines()[-2].startswith("gateway: ")
+
+
+def test_a_desktop_whose_browser_python_does_not_find_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a terminal, where nobody can paste, the login itself says so."""
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    monkeypatch.setattr("gateway_sdk.cli.login.default_browser", lambda: str)
+    monkeypatch.setattr(webbrowser, "get", Mock(side_effect=webbrowser.Error))
+
+    for is_terminal in (True, False):
+        monkeypatch.setattr(os, "isatty", lambda _, it=is_terminal: it)
+        assert has_no_browser() is is_terminal

@@ -150,7 +150,7 @@ def test_gateway_and_tenant_may_be_options(
         (errors.ReceiverUnavailableError("the port is taken"), "--redirect-uri", 2),
         (errors.LoginError("nothing was pasted"), "Log in again", 1),
         (errors.DeadlineExceededError("too slow"), "does no harm", 1),
-        (errors.JournalError("another run writes this journal"), "", 1),
+        (errors.JournalError("another run writes this journal"), "", 2),
     ],
 )
 def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, status: int) -> None:

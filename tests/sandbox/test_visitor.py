@@ -82,6 +82,13 @@ async def test_visitor_hands_over_what_a_browser_would(base_url: str) -> None:
     assert handed_over(posted)["state"] == STATE
 
 
+async def test_visitor_follows_a_redirect_to_the_login_page(base_url: str) -> None:
+    async with answering(PAGE, TAKEN) as (client, _):
+        url = authorization_url(base_url, f"{client}/callback")
+        async with answering(moved(302, url)) as (start, _):
+            assert await visit(start)
+
+
 async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> None:
     """It opens the start address, keeps the cookie until the end, and can log in again."""
     flow, visitor = ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID), Visitor()

@@ -221,3 +221,21 @@ async def test_it_does_not_take_a_refused_token_for_one_that_works() -> None:
     async with session("http://127.0.0.1:1", access_token=source) as gateway:
         with pytest.raises(LoginRequiredError, match="refused"):
             await gateway.connect()
+
+
+async def test_a_token_that_is_there_is_not_asked_for_again() -> None:
+    asked: list[Token] = []
+
+    async def acquire() -> Token:
+        asked.append(Token("t"))
+        return asked[-1]
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200))
+    source = SharedTokenSource(MemoryStore(), acquire)
+    async with GatewaySession(
+        "https://g.test", access_token=source, transport=transport
+    ) as gateway:
+        await gateway.connect()
+        await gateway.connect()
+
+    assert len(asked) == 1

@@ -219,7 +219,7 @@ async def test_windows_loop_is_asked_whether_it_still_receives(
         assert connection.end_rest(now())
         receiving.pending = False
         assert not connection.end_rest(now())
-        del connection._transport._read_fut  # type: ignore[attr-defined]
+    async with connected() as (connection, _):
         assert not connection.end_rest(now())
 
 

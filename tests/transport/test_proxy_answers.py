@@ -79,7 +79,8 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
     assert tunnels == len(attempts)
     assert error.reason == reason
     named = reason if reason.startswith("the ") else f"the proxy {place.address} {reason}"
-    assert f"no connection to {HOST}:443: {named} (" in str(error)
+    way_out = " (" if reason.startswith("the ") else "; proxy= or "
+    assert f"no connection to {HOST}:443: {named}{way_out}" in str(error)
     shown = "".join(traceback.format_exception(error))
     assert "pa:ss" not in shown
     assert "/create" not in shown  # of the address, nothing but the host

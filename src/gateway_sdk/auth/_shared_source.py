@@ -325,13 +325,15 @@ class SharedTokenSource(NotPickled):
         """Save what the last login returned, and give its lock back."""
         try:
             while (token := self._unsaved) is not None:
-                await self._try_to_save(token, _TIMEOUT)
+                try:
+                    await self._try_to_save(token, _TIMEOUT)
+                except (
+                    asyncio.CancelledError
+                ):  # often at a program's end: it has its token, and goes
+                    await self._try_to_save(self._unsaved or token, _LAST_SAVE)
+                    raise
                 if self._unsaved is token:
                     self._unsaved = None
-        except asyncio.CancelledError:  # often at the end of a program: it has its token and goes
-            if self._unsaved is not None:
-                await self._try_to_save(self._unsaved, _LAST_SAVE)
-            raise
         finally:
             self._unsaved = None
             if self._lock is not None:

@@ -61,6 +61,11 @@ async def create_and_upload(gateway: GatewaySession) -> None:
     await CALLS["upload_document"](gateway)
 
 
+async def cancel_and_update(gateway: GatewaySession) -> None:
+    await CALLS["cancel_order"](gateway)
+    await CALLS["update_document"](gateway)
+
+
 async def create_something(gateway: GatewaySession) -> object:
     await create(gateway)
     return object()
@@ -422,3 +427,17 @@ def test_a_generator_in_an_item_is_left_to_the_call(held: Callable[[Any], Any]) 
 
     assert item_text(held(pieces)) is None
     assert list(pieces) == [b"a", b"b"]
+
+
+async def test_each_write_of_an_item_that_may_be_repeated_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gateway, _, _ = scripted(monkeypatch, created, httpx.Response(404), retry=None)
+    async with gateway:
+        (result,) = [it async for it in bulk.run(lambda _: cancel_and_update(gateway), ["Ada"])]
+
+    assert result.advice is Advice.FIX
+    assert str(result.error).endswith(
+        "(cancel_order: the gateway did it; "
+        "update_document: the gateway refused it: nothing was changed)"
+    )
