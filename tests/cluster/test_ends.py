@@ -75,6 +75,7 @@ async def test_an_error_of_the_chunk_itself_ends_the_run(monkeypatch: pytest.Mon
         await results_of(jobs.same, range(3))
 
 
+@pytest.mark.full
 async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own: Cluster) -> None:
     own.add_workers()
     before, told = gateway.counts()["requests"], set[str]()
@@ -99,6 +100,7 @@ async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own:
     assert all(f"the scheduler {own.address}" in text for text in told)
 
 
+@pytest.mark.full
 async def test_the_program_is_killed_and_does_only_what_is_missing(
     gateway: Gateway, shared: Cluster, tmp_path: Path
 ) -> None:
@@ -121,6 +123,7 @@ async def test_the_program_is_killed_and_does_only_what_is_missing(
     assert any(result.from_journal for result in results)
 
 
+@pytest.mark.full
 async def test_all_workers_are_gone_for_longer_than_patience(
     gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def lacking(what: str, folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", WITHOUT)
 async def test_a_worker_that_lacks_something(
     gateway: Gateway, own: Cluster, tmp_path: Path, what: str
@@ -184,6 +188,7 @@ async def test_a_worker_that_lacks_something(
     assert [result.error for result in results] == [None] * 8
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", ["the package", "the version"])
 async def test_a_scheduler_that_lacks_something(
     gateway: Gateway, tmp_path: Path, what: str
@@ -212,6 +217,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
     gateway: Gateway, tmp_path: Path
 ) -> None:
