@@ -181,5 +181,11 @@ def test_what_only_logins_need_is_loaded_by_them_only() -> None:
 
 
 def test_what_is_pasted_and_is_no_url_is_told() -> None:
-    with pytest.raises(LoginError, match="it is no URL"):
-        FLOW.finish_url(FLOW.start(CALLBACK), "http://127.0.0.1:port/callback#x=1", now=0.0)
+    for pasted in ("http://127.0.0.1:port/callback#x=1", "http://xn--0/callback#x=1"):
+        with pytest.raises(LoginError, match="it is no URL"):
+            FLOW.finish_url(FLOW.start(CALLBACK), pasted, now=0.0)
+
+
+def test_a_scheme_of_another_program_is_told() -> None:
+    with pytest.raises(LoginError, match="it does not begin with http:"):
+        FLOW.finish_url(FLOW.start(CALLBACK), f"x{CALLBACK}#x=1", now=0.0)

@@ -274,14 +274,14 @@ def _difference(given: str, expected: str) -> str:
     right = httpx.URL(expected)
     try:
         url = httpx.URL(given if "://" in given else f"{right.scheme}://{given}")
+        is_here = {right.host, url.host} <= _NAMES  # a host in Punycode may be no name
     except (httpx.InvalidURL, ValueError):
         return "it is no URL"
-    is_here = {right.host, url.host} <= _NAMES
     if url.userinfo or not (is_here or url.raw_host == right.raw_host):
         return f"it is not of {right.host}"
     if (url.port or 80) != (right.port or 80) if is_here else url.netloc != right.netloc:
         return f"its port is not {right.port or 'that'} of this login"
-    if not is_here and url.scheme != right.scheme:
+    if url.scheme != right.scheme and not (is_here and url.scheme == "https"):
         return f"it does not begin with {right.scheme}:"
     return "" if url.raw_path == right.raw_path else f"its path is not {right.path}"
 
