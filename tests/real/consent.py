@@ -22,5 +22,6 @@ if __name__ == "__main__":
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         page = browser.new_page()
         page.goto(url)
+        page.wait_for_url(lambda place: place != url)  # the start's page leads on
         sys.stdout.write(f"the browser says: {decide(page, decision)}\n")
         browser.close()

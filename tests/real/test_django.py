@@ -71,7 +71,7 @@ async def log_in(server: str, folder: Path, decision: str, *options: str) -> tup
             "look",
             ["--redirect-uri", "http://127.0.0.1:0/other", "--timeout", "12"],
             1,
-            ["/other may not be registered", CLOSE, "Mismatching redirect URI"],
+            ["/other may not be registered", "Mismatching redirect URI"],
         ),
     ],
     ids=["a chance port", "a fixed port", "denied", "a narrowed scope", "not registered"],

@@ -183,7 +183,9 @@ class SqliteLedger:
             self._opened.callback(lock.release)
             # After the lock: to close a file ends all locks that SQLite has on it in this process.
             self._create(path)
-            self._database = database = sqlite3.connect(path, _IN_SQLITE, isolation_level=None)
+            self._database = database = sqlite3.connect(
+                path, timeout=_IN_SQLITE, isolation_level=None
+            )
             self._opened.callback(database.close)
             self._check_origin(database)
             self._opened.callback(_end_log, database)
