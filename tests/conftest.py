@@ -52,7 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell ignores SIGINT in its background processes, and their children inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(signal, "SIGHUP"):  # which nohup ignores
+    if os.name == "posix":  # a shell ignores SIGQUIT there too, and nohup SIGHUP
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if not config.pluginmanager.has_plugin("gateway_sdk"):  # the SDK was installed without it
         config.pluginmanager.import_plugin("_gateway_sdk_pytest")
