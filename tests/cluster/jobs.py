@@ -79,8 +79,8 @@ def _noted(limiter: RateLimiter) -> None:
     _begin(limiter)
 
 
-def left() -> tuple[int, int]:
-    """Return how many sessions and chunks a worker has."""
+def left() -> int:
+    """Return how many sessions a worker has, with their chunks."""
     from gateway_sdk.cluster import _worker  # noqa: PLC0415 - it is called in a worker
 
-    return len(_worker._OPENED), len(_worker._TASKS)
+    return len(_worker._LANES)

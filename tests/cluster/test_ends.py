@@ -5,14 +5,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gateway_sdk import bulk
 from gateway_sdk.cluster import _dask
-from gateway_sdk.cluster._worker import Sealed
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
@@ -24,7 +22,7 @@ from tests.support.ports import free_port
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait seconds, where a user waits longer."""
-    for name, seconds in {"_LOOK": 0.2, "_JOIN": 40.0, "_UNFIT": 0.5}.items():
+    for name, seconds in {"_LOOK": 0.2, "_JOIN": 40.0}.items():
         monkeypatch.setattr(_dask, name, seconds)
 
 
@@ -52,18 +50,6 @@ async def test_a_worker_is_killed_and_another_one_stopped(
 
     assert sorted(result.item for result in results) == list(range(800))
     assert [result.error for result in results] == [None] * 800
-
-
-async def test_a_result_that_does_not_come_is_made_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its worker was stopped after the work, and before its result was fetched."""
-    workers = _dask.Workers("run", Sealed(None), "tcp://127.0.0.1:1", None)
-    future = SimpleNamespace(key="a", status="finished")
-
-    assert workers._is_alive(future, ["worker"])
-    monkeypatch.setattr(_dask, "_SILENT", -1.0)
-    assert not workers._is_alive(future, ["worker"])
 
 
 async def test_an_error_of_the_chunk_itself_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +127,7 @@ async def test_all_workers_are_gone_for_longer_than_patience(
 
 
 async def test_there_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_dask, "_JOIN", 1.0)
+    monkeypatch.setattr(_dask, "_SILENT", 1.0)
     address = f"tcp://127.0.0.1:{free_port()}"
     with pytest.raises(ConnectionFailedError, match=rf"{address} does not answer.*is it running"):
         await results_of(jobs.same, [1], address=address)
@@ -174,9 +160,10 @@ def lacking(what: str, folder: Path) -> dict[str, str]:
 @pytest.mark.full
 @pytest.mark.parametrize("what", WITHOUT)
 async def test_a_worker_that_lacks_something(
-    gateway: Gateway, own: Cluster, tmp_path: Path, what: str
+    gateway: Gateway, own: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     own.add_workers(1, **lacking(what, tmp_path))
+    monkeypatch.setattr(_dask, "_JOIN", 1.0)
     options: Any = {"address": own.address, "chunk": 2}
 
     with pytest.raises(ConfigurationError, match=SAID[what]) as caught:

@@ -85,4 +85,4 @@ async def test_the_services_of_the_cluster_run_as_far_as_they_can_without_docker
             process.terminate()
             await process.wait()
 
-    assert ended.out.endswith(" rates in cluster.csv; 0 of 90 series failed\n"), ended.err
+    assert re.fullmatch(r"\d+ rates in cluster\.csv\n", ended.out), ended.err

@@ -5,44 +5,43 @@ import logging
 import os
 import subprocess
 import sys
+from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from copy import copy
 from importlib import import_module
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, cast
 
 from gateway_sdk.cluster._worker import (
     VERSIONS,
     EndOfRun,
-    KilledError,
     Results,
     Sealed,
     check,
     run_chunk,
+    seen,
     stop,
 )
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError
 from gateway_sdk.rate_limit import RateLimit
 
 _distributed: Any = import_module("distributed")  # has types in parts only
-_CancelledError: Final = _distributed.CancelledError
+_LOST: Final = OSError, AssertionError, asyncio.CancelledError, _distributed.CancelledError
 
 _LOOK: Final = 1.0
 """Seconds between two looks at the workers."""
 
 _SILENT: Final = 10.0
-"""Seconds after which a worker that does not answer counts as away."""
+"""Seconds after which a scheduler or a worker that does not answer counts as away."""
 
 _JOIN: Final = 12.0
-"""Seconds within which a scheduler has to answer, and a worker has to be there."""
+"""Seconds within which a worker that can do the work has to be there."""
 
 _START: Final = 60.0
-"""Seconds within which workers on this machine have to be there: it may be busy."""
-
-_UNFIT: Final = 3.0
-"""Seconds within which a fit worker has to be there, if all others have answered."""
+"""Seconds within which a worker on this machine has to be there: it may be busy."""
 
 _DEATHS: Final = 3
-"""How often all workers that may do a chunk are gone, before the chunk is the cause."""
+"""How many workers of a chunk end, before the chunk is the cause."""
 
 
 class Workers:
@@ -54,156 +53,117 @@ class Workers:
         self._name = self._address or "on this machine"
         self._client: Any = None
         self._local = AsyncExitStack()
-        self._watching: asyncio.Task[None] | None = None
-        self._changed = asyncio.Condition()
+        self._looking = asyncio.Lock()
+        self._looked = self._since = -_JOIN  # when it was; when a worker could do the work
         self._problem: BaseException | None = None
-        self._was_fit = False
-        self._since = 0.0  # when there was a fit worker, or the first look
-        self._answered: dict[str, float] = {}  # by worker: when it was there
-        self._unfit: dict[str, str] = {}  # by worker: why
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._place_of: dict[str, str] = {}  # by task: its worker
-        self._finished: dict[str, float] = {}  # by task whose result is awaited: since when
+        self._has_worked = False
+        self._there: dict[str, float] = {}  # by worker: seconds of silence
+        self._checked: dict[str, str | None] = {}  # by worker: why it cannot do the work
+        self._given = Counter[str]()  # by worker: chunks
 
-    async def do(self, slot: int, rate: RateLimit | None, items: list[Any]) -> Results:
-        """Do a chunk, and again elsewhere if its worker does not answer."""
-        chunk, tries = Sealed(items), dict[asyncio.Task[Any], tuple[Any, list[str]]]()
+    async def do(self, slot: int, rate: RateLimit | None, items: list[Any]) -> Results | None:
+        """Do a chunk, also elsewhere if its worker does not answer; None if it ends workers."""
+        arguments = self._work, slot, rate, Sealed(items)
+        tries, deaths = dict[asyncio.Task[Any], str](), 0
         try:
-            while True:
-                client = await self._ready()
-                if not any(self._is_alive(*one) for one in tries.values()):
-                    if len(tries) >= _DEATHS and not self._silent:
-                        raise KilledError
-                    only = self._fit  # no other worker sees the items
-                    arguments = self._work, slot, rate, chunk
-                    future = client.submit(run_chunk, *arguments, pure=False, workers=only)
-                    tries[asyncio.ensure_future(future.result())] = future, only
-                looked = asyncio.ensure_future(self._look_again())
-                await asyncio.wait([*tries, looked], return_when=asyncio.FIRST_COMPLETED)
-                looked.cancel()
+            while deaths < _DEATHS:
+                fit = await self._look()
+                for task in [task for task, worker in tries.items() if worker not in self._there]:
+                    self._forget(tries, task)
+                    deaths += 1
+                worker = min(fit, key=self._given.__getitem__, default="")
+                if not fit & {*tries.values()} and await self._is_fit(worker):
+                    future = self._client.submit(run_chunk, *arguments, pure=False, workers=worker)
+                    tries[asyncio.ensure_future(future.result())] = worker
+                    self._given[worker] += 1
+                tick = asyncio.ensure_future(asyncio.sleep(_LOOK))
+                await asyncio.wait([*tries, tick], return_when=asyncio.FIRST_COMPLETED)
+                tick.cancel()
                 for task in tries:
                     if task.done():
                         return self._result(task)
         finally:
-            for task, (future, _) in tries.items():
-                task.cancel()
-                self._finished.pop(future.key, None)
+            for task in [*tries]:
+                self._forget(tries, task)
+        return None
 
-    def _result(self, task: "asyncio.Task[Any]") -> Results:
+    def _forget(self, tries: "dict[asyncio.Task[Any], str]", task: "asyncio.Task[Any]") -> None:
+        task.cancel()
+        self._given[tries.pop(task)] -= 1
+
+    def _result(self, task: "asyncio.Task[Any]") -> Results | None:
         try:
             results: Results = task.result().open()
-        except _distributed.KilledWorker:
-            raise KilledError from None
-        except (OSError, _CancelledError, asyncio.CancelledError, AssertionError):
+        except _distributed.KilledWorker:  # they had the same address
+            return None
+        except _LOST:
             raise self._gone("went away during the work") from None
         except Exception as error:
             raise EndOfRun(self._wrong(f"cannot do the work: {error!r}")) from error
+        self._has_worked = True
         return results
 
-    @property
-    def _silent(self) -> set[str]:
-        now = asyncio.get_running_loop().time()
-        return {worker for worker, then in self._answered.items() if then < now - _SILENT}
+    async def _is_fit(self, worker: str) -> bool:
+        """Ask a worker that is new: a task that it cannot load would end it."""
+        if worker and worker not in self._checked:
+            with suppress(OSError, _distributed.CancelledError):  # it goes meanwhile
+                async with asyncio.timeout(_SILENT):
+                    found = await self._client.run(
+                        check, VERSIONS, self._work, workers=[worker], on_error="return"
+                    )
+                if not isinstance(problem := found.get(worker, OSError()), OSError):
+                    self._checked[worker] = _lack(problem)
+        return self._is_connected and self._checked.get(worker, "unknown") is None
 
-    @property
-    def _fit(self) -> list[str]:
-        return [*(self._answered.keys() - self._unfit.keys() - self._silent)]
+    async def _look(self) -> set[str]:
+        """Return the workers that answer and can do the work; raise what is wrong."""
+        now = asyncio.get_running_loop().time
+        async with self._looking:
+            if now() - self._looked >= _LOOK:
+                self._problem = await self._ask()
+                self._looked = now()
+        if self._problem is not None:
+            raise copy(self._problem)
+        return self._fit()
 
-    def _is_alive(self, future: Any, only: list[str]) -> bool:
-        """Whether a task is done by a worker that answers, or will be done."""
-        if future.status == "finished":  # its result is under way, if its worker answers
-            now = asyncio.get_running_loop().time()
-            return self._finished.setdefault(future.key, now) >= now - _SILENT
-        if not self._answered.keys() & set(only):
-            return False
-        return self._place_of.get(future.key) not in self._silent
+    def _fit(self) -> set[str]:
+        return {one for one in self._able() if self._there[one] < _SILENT}
 
-    async def _look_again(self) -> None:
-        async with self._changed:
-            await self._changed.wait()
+    def _able(self) -> set[str]:
+        """Return those that are not known to be unfit."""
+        return {one for one in self._there if not self._checked.get(one)}
 
-    async def _ready(self) -> Any:
-        """Return the client when there is a worker; raise what is wrong."""
-        if self._watching is None:
-            self._since = asyncio.get_running_loop().time()
-            self._watching = asyncio.create_task(self._watch())
-        while True:
-            if self._problem is not None:
-                raise copy(self._problem)
-            if self._client is not None and self._fit:
-                return self._client
-            await self._look_again()
-
-    async def _watch(self) -> None:
-        while True:
-            try:
-                self._problem = await self._look()
-            except EndOfRun as end:
-                self._problem = end
-            async with self._changed:
-                self._changed.notify_all()
-            await asyncio.sleep(_LOOK)
-
-    async def _look(self) -> BaseException | None:
-        """Ask who is there; return what is wrong."""
+    async def _ask(self) -> BaseException | None:
+        """Ask the scheduler who is there; return what is wrong."""
         try:
-            client = await self._connected()
+            await self._connect()
             async with asyncio.timeout(_SILENT):
-                tasks = await client.processing()
-        except (OSError, _CancelledError) as error:
+                there = await self._client.run_on_scheduler(seen, VERSIONS)
+        except ImportError as error:
+            there = _lack(error)
+        except (OSError, _distributed.CancelledError):
             await self._leave()
-            problem = self._gone(f"does not answer ({type(error).__name__}): is it running?")
-            return problem if self._was_fit else EndOfRun(problem)
-        self._place_of = {key: worker for worker, keys in tasks.items() for key in keys}
-        for worker in self._answered.keys() - tasks.keys():
-            del self._answered[worker]
-            self._unfit.pop(worker, None)
-        for worker in tasks.keys() - self._asking.keys():
-            self._asking[worker] = asyncio.create_task(self._ask(client, worker))
-        return self._absence()
-
-    async def _ask(self, client: Any, worker: str) -> None:
-        """Note that a worker is there, and what it lacks."""
-        try:
-            work = None if worker in self._answered else self._work
-            found = await client.run(check, VERSIONS, work, workers=[worker], on_error="return")
-            answer = found.get(worker, OSError())
-            if isinstance(answer, OSError):  # it has gone meanwhile
-                return
-            self._answered[worker] = asyncio.get_running_loop().time()
-            if isinstance(answer, Exception):  # it cannot load what it is to call
-                answer = f"{answer}: install gateway-sdk[cluster] there"
-            if answer is not None:
-                self._unfit[worker] = str(answer)
-            if self._fit:
-                self._was_fit, self._since = True, asyncio.get_running_loop().time()
-                self._problem = None
-        except (OSError, _CancelledError):
-            pass  # the scheduler has gone
-        finally:
-            del self._asking[worker]
-        async with self._changed:
-            self._changed.notify_all()
-
-    def _absence(self) -> BaseException | None:
-        """Return the error if no worker is fit, and none has been for a while."""
-        now = asyncio.get_running_loop().time()
+            problem = self._gone("does not answer: is it running?")
+            return problem if self._given else EndOfRun(problem)
+        except (TypeError, ValueError, RuntimeError) as error:  # of the address, or of TLS
+            return EndOfRun(self._wrong(f"cannot be used: {error}"))
+        if isinstance(there, str):
+            return EndOfRun(self._wrong(f"cannot pass the work on: {there}"))
+        self._there, now = there, asyncio.get_running_loop().time()
+        self._checked = {one: self._checked[one] for one in there if one in self._checked}
         # Those that do not answer may only be busy; Dask removes them after its `worker-ttl`.
-        if self._fit or (self._was_fit and self._answered):
+        if self._able():
             self._since = now
-        limit = _START if isinstance(self._place, int) and not self._was_fit else _JOIN
-        if self._unfit and not self._asking.keys() - self._answered.keys():
-            limit = _UNFIT
-        if now - self._since < limit:
-            return None
-        if self._unfit:
-            worker, why = next(iter(self._unfit.items()))
-            problem = f"has {len(self._unfit)} workers, and none is fit; {worker}: {why}"
-            return EndOfRun(self._wrong(problem))
-        if self._was_fit:
+        return self._absence() if now - self._since >= _JOIN else None
+
+    def _absence(self) -> BaseException:
+        if self._has_worked or (self._given and not self._there):
             return self._gone("has no worker any more")
+        for worker, problem in self._checked.items():
+            unfit = f"has {len(self._there)} workers, and none is fit; {worker}: {problem}"
+            return EndOfRun(self._wrong(unfit))
         start = f"start one with `dask worker {self._address}`"
-        return EndOfRun(self._gone(f"has no worker after {limit:.0f} s: {start}"))
+        return EndOfRun(self._gone(f"has no worker after {_JOIN:.0f} s: {start}"))
 
     def _gone(self, what: str) -> ConnectionFailedError:
         return ConnectionFailedError(f"the scheduler {self._name} {what}")
@@ -211,43 +171,33 @@ class Workers:
     def _wrong(self, problem: str) -> ConfigurationError:
         return ConfigurationError(f"the scheduler {self._name} {problem}")
 
-    async def _connected(self) -> Any:
-        if self._client is not None and self._client.status == "running":
-            return self._client
+    @property
+    def _is_connected(self) -> bool:
+        return self._client is not None and self._client.status == "running"
+
+    async def _connect(self) -> None:
+        if self._is_connected:
+            return
         await self._leave()
         if isinstance(self._place, int) and not self._address:
-            self._address = await self._start(self._place)
-        try:
-            client = await _distributed.Client(
-                self._address, asynchronous=True, timeout=_SILENT, security=self._security
-            )
-        except (TypeError, ValueError, RuntimeError) as error:  # of the address, or of TLS
-            raise EndOfRun(self._wrong(f"cannot be used: {error}")) from error
-        self._client = client
-        if not self._was_fit:
-            await self._check_scheduler(client)
-        return self._client
+            self._address = await self._start()
+        self._client = await _distributed.Client(
+            self._address, asynchronous=True, timeout=_SILENT, security=self._security
+        )
+        if isinstance(self._place, int):
+            with suppress(TimeoutError):
+                await self._client.wait_for_workers(self._place, _START)
+        self._since = asyncio.get_running_loop().time()
 
-    async def _check_scheduler(self, client: Any) -> None:
-        """A scheduler loads what is submitted; one that cannot would say nothing."""
-        try:
-            async with asyncio.timeout(_SILENT):
-                problem = await client.run_on_scheduler(check, VERSIONS, None)
-        except ImportError as error:
-            problem = f"{error}: install gateway-sdk[cluster] there"
-        if problem:
-            raise EndOfRun(self._wrong(f"cannot pass the work on: {problem}"))
-
-    async def _start(self, workers: int) -> str:
+    async def _start(self) -> str:
         """Start a scheduler in this process, and workers beside it that read no `__main__`."""
         cluster = _distributed.LocalCluster(
             n_workers=0, asynchronous=True, dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL, host="127.0.0.1",
-            scheduler_kwargs={"allowed_failures": 1},
         )  # fmt: skip
         address = (await self._local.enter_async_context(cluster)).scheduler_address
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "gateway_sdk.cluster._local", address, str(workers),
+            sys.executable, "-P", Path(__file__).with_name("_local.py"), address, str(self._place),
             env=os.environ | {
                 "PYTHONPATH": os.pathsep.join(sys.path), "DASK_LOGGING__DISTRIBUTED": "critical"
             },
@@ -258,7 +208,7 @@ class Workers:
 
     async def _leave(self) -> None:
         client, self._client = self._client, None
-        self._answered, self._unfit, self._place_of = {}, {}, {}
+        self._there, self._checked = {}, {}
         if client is not None:
             with suppress(Exception):  # of Dask, about what is gone
                 async with asyncio.timeout(_SILENT / 2):
@@ -266,14 +216,16 @@ class Workers:
 
     async def aclose(self) -> None:
         """End what is left of the run in the workers, and those on this machine."""
-        if self._watching is not None:
-            tasks = [self._watching, *self._asking.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        if self._client is not None and (fit := self._fit):
+        if self._is_connected and (fit := self._fit()):
             with suppress(Exception):  # as above
                 async with asyncio.timeout(_SILENT / 2):
-                    await self._client.run(stop, self._run, workers=fit, on_error="ignore")
+                    await self._client.run(stop, self._run, workers=[*fit], on_error="ignore")
         await self._leave()
         await self._local.aclose()
+
+
+def _lack(problem: Any) -> str | None:
+    """Return what a process has said, or why it could not be asked."""
+    if isinstance(problem, Exception):
+        return f"{problem}: install gateway-sdk[cluster] there"
+    return cast("str | None", problem)

@@ -9,11 +9,13 @@ from typing import Any
 
 async def main(address: str, workers: int) -> None:
     supervisor: Any = import_module("distributed").Nanny
+    if sys.platform != "win32":  # what all import, is imported once
+        method = {"distributed.worker.multiprocessing-method": "forkserver"}
+        import_module("dask").config.set(method)
+    options = {"nthreads": 4, "memory_limit": 0, "dashboard": False, "host": "127.0.0.1"}
     async with AsyncExitStack() as stack:
-        for _ in range(workers):
-            await stack.enter_async_context(
-                supervisor(address, nthreads=4, memory_limit=0, dashboard=False, host="127.0.0.1")
-            )
+        nannies = [supervisor(address, **options) for _ in range(workers)]
+        await asyncio.gather(*map(stack.enter_async_context, nannies))
         await asyncio.to_thread(sys.stdin.read)
 
 

@@ -3,8 +3,9 @@
 import asyncio
 import pickle
 import platform
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +36,7 @@ ONCE: Final = (
     "bulk.run on one machine, with its journal, or a queue"
 )
 
+Call = Callable[[Any], Awaitable[Any]]
 Results = tuple[dict[int, BulkResult[Any, Any]], GatewayError | None]
 """The results by the number of the item; then the error because of which others have none."""
 
@@ -43,12 +45,8 @@ class Sealed:
     """Carries an object through Dask, which cannot print it: items and values may be personal."""
 
     def __init__(self, content: object) -> None:
-        try:
-            self._pickle = pickle.dumps(content)
-        except (AttributeError, pickle.PicklingError):
-            self._pickle = b"__main__"
-        if b"__main__" in self._pickle:  # which is another module in a worker
-            self._pickle = import_module("cloudpickle").dumps(content)
+        # The module of the script has another name in a worker: what it defines travels too.
+        self._pickle = import_module("cloudpickle").dumps(content)
 
     def open(self) -> Any:
         return pickle.loads(self._pickle)  # noqa: S301 - of the program, or of a worker of it
@@ -65,10 +63,6 @@ class EndOfRun(BaseException):
         self.error = error
 
 
-class KilledError(Exception):
-    """A chunk was under way in several processes that ended."""
-
-
 @dataclass(frozen=True)
 class Work:
     """What a worker needs to know of a run."""
@@ -78,28 +72,20 @@ class Work:
     session: dict[str, Any]
     concurrency: Any
 
-    def open(self, rate: RateLimit | None) -> "_Opened":
+    def open(self, rate: RateLimit | None) -> tuple[GatewaySession, Call]:
         limit: Any = {} if rate is None else {"rate_limit": rate}
         gateway = GatewaySession.from_env(**self.session, **limit)
         if not isinstance(self.function, str):
-            return _Opened(gateway, partial(self.function, gateway))
+            return gateway, partial(self.function, gateway)
         name = self.function
         method = next(getattr(area, name) for area in _AREAS(gateway) if hasattr(area, name))
-        return _Opened(gateway, lambda arguments: method(**dict(arguments)))
+        return gateway, lambda arguments: method(**dict(arguments))
 
 
-@dataclass(eq=False)
-class _Opened:
-    """A session of a run in this process, and the chunks that use it."""
-
-    gateway: GatewaySession
-    call: Callable[[Any], Awaitable[Any]]
-    chunks: int = 0
-    timer: asyncio.TimerHandle | None = None
-
-
-_OPENED: Final[dict[tuple[str, int], _Opened]] = {}
-_TASKS: Final[set["asyncio.Task[Any]"]] = set()  # they have the name of their run
+def seen(versions: str, dask_scheduler: Any) -> dict[str, float] | str:
+    """Return for how many seconds the scheduler has not heard of each worker, or what it lacks."""
+    now, workers = time.time(), dask_scheduler.workers
+    return check(versions, None) or {name: now - one.last_seen for name, one in workers.items()}
 
 
 def check(versions: str, work: Sealed | None) -> str | None:
@@ -114,51 +100,52 @@ def check(versions: str, work: Sealed | None) -> str | None:
     return None
 
 
+_LANES: Final[dict[tuple[str, int], tuple["asyncio.Task[None]", "asyncio.Queue[Any]"]]] = {}
+"""By run and slot: what does its chunks in this process, one after the other; and the chunks."""
+
+_STOPPED: Final[set[str]] = set()
+"""The runs that have ended: a chunk that Dask starts afterwards is not begun."""
+
+
 async def run_chunk(work: Sealed, slot: int, rate: RateLimit | None, chunk: Sealed) -> Sealed:
-    # A task of its own: Dask must not see its cancellation.
+    """Return the `Results` of a chunk; no results if it was stopped."""
     job: Work = work.open()
-    task = asyncio.create_task(_results(job, slot, rate, chunk.open()), name=job.run)
-    _TASKS.add(task)
-    await asyncio.wait([task])
-    _TASKS.discard(task)
-    return Sealed(({}, None) if task.cancelled() else task.result())
+    if job.run in _STOPPED:
+        return Sealed(({}, None))
+    place = job.run, slot
+    if place not in _LANES:
+        chunks = asyncio.Queue[Any]()
+        task = asyncio.create_task(_do_chunks(job, rate, chunks))
+        task.add_done_callback(lambda _: _LANES.pop(place))
+        _LANES[place] = task, chunks
+    task, chunks = _LANES[place]
+    ended = asyncio.get_running_loop().create_future()
+    chunks.put_nowait((chunk.open(), ended))
+    await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
+    return Sealed(ended.result() if ended.done() else ({}, None))
 
 
 async def stop(run: str) -> None:
     """End what is left of a run in this process."""
-    tasks = [task for task in _TASKS if task.get_name() == run]
+    _STOPPED.add(run)
+    tasks = [task for place, (task, _) in _LANES.items() if place[0] == run]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for place in [place for place in _OPENED if place[0] == run]:
-        await _OPENED.pop(place).gateway.aclose()
 
 
-@contextmanager
-def _session(job: Work, slot: int, rate: RateLimit | None) -> Generator[_Opened]:
-    place = job.run, slot if rate else 0
-    if place not in _OPENED:
-        _OPENED[place] = job.open(rate)
-    opened = _OPENED[place]
-    opened.chunks += 1
-    if opened.timer is not None:
-        opened.timer.cancel()
-    try:
-        yield opened
-    finally:
-        opened.chunks -= 1
-        if not opened.chunks:
-            opened.timer = asyncio.get_running_loop().call_later(_IDLE, _close, place, opened)
+async def _do_chunks(job: Work, rate: RateLimit | None, chunks: "asyncio.Queue[Any]") -> None:
+    gateway, call = job.open(rate)
+    async with gateway:
+        with suppress(TimeoutError):
+            while True:
+                items, ended = await asyncio.wait_for(chunks.get(), _IDLE)
+                if rate is not None:  # the last request of this slot may be that of another worker
+                    await asyncio.sleep(rate.seconds)
+                ended.set_result(await _results(job, call, items))
 
 
-def _close(place: tuple[str, int], opened: _Opened) -> None:
-    if _OPENED.pop(place, None) is opened:
-        closing = asyncio.get_running_loop().create_task(opened.gateway.aclose(), name=place[0])
-        _TASKS.add(closing)
-        closing.add_done_callback(_TASKS.discard)
-
-
-async def _results(job: Work, slot: int, rate: RateLimit | None, items: Sequence[Any]) -> Results:
+async def _results(job: Work, call: Call, items: Sequence[Any]) -> Results:
     kept, results, failed = _Kept(), dict[int, BulkResult[Any, Any]](), dict[int, GatewayError]()
 
     def new() -> Iterator[tuple[int, Any]]:
@@ -167,32 +154,26 @@ async def _results(job: Work, slot: int, rate: RateLimit | None, items: Sequence
                 return
             yield pair
 
-    with _session(job, slot, rate) as opened:
-
-        async def once(pair: tuple[int, Any]) -> Any:
-            """Call the function, but in later rounds not: the program decides on those."""
-            number, item = pair
-            if number in failed:
-                raise failed[number]
-            try:
-                return await opened.call(item)
-            except GatewayError as error:
-                failed[number] = error
-                raise
-
-        if rate is not None:  # the chunk before may have sent its last request in another worker
-            await asyncio.sleep(rate.seconds)
-        run = bulk.run(
-            once, new(), key=_number, journal=kept, concurrency=job.concurrency, patience=0
-        )
+    async def once(pair: tuple[int, Any]) -> Any:
+        """Call the function, but in later rounds not: the program decides on those."""
+        number, item = pair
+        if number in failed:
+            raise failed[number]
         try:
-            async with aclosing(run):
-                async for result in run:
-                    error = result.error and _portable(result.error)
-                    results[result.item[0]] = replace(result, item=(0, None), error=error)
+            return await call(item)
         except GatewayError as error:
-            cause = error.__cause__ if isinstance(error, OutageError) else None
-            return results, _portable(cause if isinstance(cause, GatewayError) else error)
+            failed[number] = error
+            raise
+
+    run = bulk.run(once, new(), key=_number, journal=kept, concurrency=job.concurrency, patience=0)
+    try:
+        async with aclosing(run):
+            async for result in run:
+                error = result.error and _portable(result.error)
+                results[result.item[0]] = replace(result, item=(0, None), error=error)
+    except Exception as error:  # noqa: BLE001 - the program has to know
+        cause = error.__cause__ if isinstance(error, OutageError) else None
+        return results, _portable(cause or error)
     return results, None
 
 

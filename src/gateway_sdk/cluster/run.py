@@ -2,12 +2,12 @@
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Mapping,
 )
@@ -25,7 +25,7 @@ from typing_extensions import TypeVar
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
 from gateway_sdk.bulk.run import Results as Yielded
-from gateway_sdk.cluster._worker import ONCE, EndOfRun, KilledError, Sealed, Work
+from gateway_sdk.cluster._worker import ONCE, EndOfRun, Sealed, Work
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
 from gateway_sdk.outcome import Outcome, Repeatability
 from gateway_sdk.rate_limit import RateLimit
@@ -35,17 +35,18 @@ Item = TypeVar("Item")
 Value = TypeVar("Value", default=Any)  # that of an operation
 
 _Waiting = tuple[Any, "asyncio.Future[BulkResult[Any, Any]]"]
+_Slot = tuple[int, RateLimit | None]
 
 _LINGER: Final = 0.005
 """Seconds in which further items may join a chunk."""
 
 _HELD_HERE: Final = {
-    "token_header",
     "headers",
     "http_client",
-    "transport",
     "observers",
     "rate_limit",
+    "token_header",
+    "transport",
 }
 """Settings of a session that hold secrets, or that cannot travel."""
 
@@ -75,10 +76,9 @@ def run(
     """Call a coroutine function with each item, in the workers of a cluster.
 
     For what may be made twice: a cluster does the work of a worker that dies again. Results,
-    errors, progress, outages and the journal are those of `gateway_sdk.bulk.run`, whose options
-    have the same meaning here; a value is the JSON of what the function returned. This program
-    writes the journal: if it is killed, the same call goes on. It holds up to `2 * at_once *
-    chunk` items and the values of `at_once` chunks.
+    errors, progress, outages and the journal are those of `gateway_sdk.bulk.run`; a value is the
+    JSON of what the function returned. This program writes the journal: if it is killed, the same
+    call goes on. It holds up to `2 * at_once * chunk` items and the values of `at_once` chunks.
 
     Args:
         work: A coroutine function of a session and an item, which workers can import; or the name
@@ -96,12 +96,12 @@ def run(
             may exceed it by the share of one chunk at once.
         chunk: Items of a chunk at most.
         at_once: Chunks at once: give at least the number of workers.
-        concurrency: Calls at once of a chunk, as in `bulk.run`.
-        key, deadline, on_progress, journal, job, retry_failed: As in `bulk.run`; the journal is
-            the path of a file.
+        concurrency: Calls at once of a chunk.
         patience: Seconds for which the run waits for a gateway, a login, the scheduler or workers
             that are away. At the start, a cluster that cannot be used ends the run within 15 s.
         load: Converts the JSON of a value, also without a journal.
+        key, deadline, on_progress, journal, job, retry_failed: As in `bulk.run`; the journal is
+            the path of a file.
 
     Yields:
         One result per item. An item whose process ends each time, also if it is done alone, has a
@@ -223,86 +223,81 @@ class _Chunks:
     """Puts items into chunks, and chunks into slots; the item of a call waits for its result."""
 
     def __init__(self, workers: Any, size: int, shares: list[RateLimit | None], load: Any) -> None:
-        self._workers, self._size, self._shares, self._load = workers, size, shares, load
-        self._free = deque(range(len(shares)))
-        self._waiting: deque[_Waiting] = deque()
-        self._suspects: deque[list[_Waiting]] = deque()  # whose processes have ended
-        self._is_alone = False  # whether a chunk of them is done
+        self._workers, self._size, self._load = workers, size, load
+        self._waiting = asyncio.Queue[_Waiting]()
+        self._slots, self._free = len(shares), asyncio.Queue[_Slot]()
+        for slot in enumerate(shares):
+            self._free.put_nowait(slot)
+        self._alone = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
 
     async def call(self, item: Any) -> Any:
         """Return the result of the item in a worker."""
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        self._waiting.append((item, future))
-        if self._timer is None:
-            self._timer = loop.call_later(_LINGER, self._fill)
+        if not self._tasks:
+            self._begin(self._fill())
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait((item, future))
         result: BulkResult[Any, Any] = await future
         if self._load is None or result.error is not None:
             return result
         return replace(result, _value=self._load(result.value))
 
-    def _fill(self) -> None:
-        self._timer = None
-        while self._free and not self._is_alone and (chunk := self._next()):
-            task = asyncio.create_task(self._do(self._free.popleft(), chunk))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _next(self) -> "list[_Waiting]":
-        """Return the next chunk, without items whose calls were cancelled; it may be empty."""
-        if self._suspects:  # one after the other, with nothing beside
-            self._is_alone = not self._tasks
-            return [] if self._tasks else self._suspects.popleft()
-        size = min(self._size, ceil(len(self._waiting) / len(self._free)))
-        chunk: list[_Waiting] = []
-        while self._waiting and len(chunk) < size:
-            if not (one := self._waiting.popleft())[1].done():
-                chunk.append(one)
-        return chunk
+    async def _fill(self) -> None:
+        while True:
+            chunk = [await self._waiting.get()]
+            await asyncio.sleep(_LINGER)
+            slot = await self._free.get()
+            size = ceil((1 + self._waiting.qsize()) / (1 + self._free.qsize()))
+            while len(chunk) < min(size, self._size):
+                chunk.append(self._waiting.get_nowait())
+            self._begin(self._do(slot, chunk))
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            self._is_alone = False
-            self._fill()
+    async def _do(self, slot: _Slot, chunk: list[_Waiting]) -> None:
+        is_done = await self._try(slot, chunk)
+        self._free.put_nowait(slot)
+        if is_done:
+            return
+        async with self._alone:  # with nothing beside: another chunk may have ended the processes
+            taken = [await self._free.get() for _ in range(self._slots)]
+            if not await self._try(slot, chunk):
+                for one in chunk:
+                    await self._try(slot, [one], _killed())
+            for other in taken:
+                self._free.put_nowait(other)
 
-    async def _do(self, slot: int, chunk: "list[_Waiting]") -> None:
+    async def _try(
+        self, slot: _Slot, chunk: list[_Waiting], killed: GatewayError | None = None
+    ) -> bool:
+        """Do a chunk; False if it ended its workers, and there is no error that says so."""
+        results: dict[int, Any] = {}
+        error: GatewayError | EndOfRun | None = killed
         try:
-            items = [item for item, _ in chunk]
-            self._take(chunk, *await self._workers.do(slot, self._shares[slot], items))
-        except KilledError:
-            if not self._is_alone:
-                self._suspects.append(chunk)
-            elif len(chunk) > 1:
-                self._suspects.extend([one] for one in chunk)
-            else:
-                self._fail(chunk, _killed())
-        except (GatewayError, EndOfRun) as error:
-            self._fail(chunk, error)
-        except Exception as error:  # noqa: BLE001 - ours: else the items would wait for ever
-            text = f"a chunk failed with {type(error).__name__}"  # whose text may show an item
-            self._fail(chunk, EndOfRun(GatewayError(text)))
-        finally:
-            self._free.append(slot)
-
-    def _take(self, chunk: "list[_Waiting]", results: Any, error: GatewayError | None) -> None:
-        for number, one in enumerate(chunk):
-            if one[1].done():
+            done = await self._workers.do(*slot, [item for item, _ in chunk])
+            if done is None and killed is None:
+                return False
+            results, error = done or (results, killed)
+        except (GatewayError, EndOfRun) as caught:
+            error = caught
+        except Exception as caught:  # noqa: BLE001 - ours: else the items would wait for ever
+            text = f"a chunk failed with {type(caught).__name__}"  # whose text may show an item
+            error = EndOfRun(GatewayError(text))
+        for number, (item, future) in enumerate(chunk):
+            if future.done():
                 continue
             if number in results:
-                one[1].set_result(results[number])
-            elif error is not None:
-                one[1].set_result(BulkResult(item=(), error=copy(error), elapsed=0.0, _value=None))
-            else:  # the chunk was full
-                self._waiting.append(one)
-
-    @staticmethod
-    def _fail(chunk: "list[_Waiting]", error: BaseException) -> None:
-        for _, future in chunk:
-            if not future.done():
+                future.set_result(results[number])
+            elif isinstance(error, EndOfRun):
                 future.set_exception(copy(error))
+            elif error is not None:
+                future.set_result(BulkResult(item=(), error=copy(error), elapsed=0.0, _value=None))
+            else:  # the chunk was full
+                self._waiting.put_nowait((item, future))
+        return True
 
     async def aclose(self) -> None:
         for task in self._tasks:
