@@ -80,7 +80,7 @@ def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def token_store(settings: Mapping[str, Any]) -> "TokenStore":
     """Return the store that logins write and sessions read; the same in every process."""
-    from gateway_sdk.auth.stores import TokenKey, open_store  # noqa: PLC0415
+    from gateway_sdk.auth import TokenKey, open_store  # noqa: PLC0415
 
     _require(settings, "base_url", *_OF_LOGIN[:2])
     parse_url("auth_url", settings["auth_url"])  # under the name that it has here

@@ -17,7 +17,7 @@ import pytest
 from gateway_sdk._peer import is_established
 from gateway_sdk._terminal import default_browser
 from gateway_sdk.auth import LoopbackReceiver, PasteFromTerminal, Token, login
-from gateway_sdk.auth._login import _first_token
+from gateway_sdk.auth._login.login import _first_token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
@@ -368,7 +368,7 @@ def test_a_system_that_does_not_know_the_state_of_a_connection_is_believed(
 
 
 async def test_a_machine_without_a_browser_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway_sdk.auth._login.default_browser", lambda: None)
+    monkeypatch.setattr("gateway_sdk.auth._login.login.default_browser", lambda: None)
     told: list[str] = []
 
     with pytest.raises(LoginTimeoutError):

@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from gateway_sdk.auth._receiver import timed_out
+from gateway_sdk.auth._login.receiver import timed_out
 from tests.auth.visits import GOOD, post, visit, waiting
 from tests.support.secrecy import CANARY
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from gateway_sdk import _peer
-from gateway_sdk.auth import LoopbackReceiver, _loopback, login
+from gateway_sdk.auth import LoopbackReceiver, login
+from gateway_sdk.auth._login import server
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
@@ -131,14 +132,14 @@ async def test_half_of_localhost_is_not_enough() -> None:
 async def test_localhost_is_one_address_without_ipv6(
     monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    listen = _loopback._listen
+    listen = server._listen
 
     def listen_or_not(host: str, port: int) -> socket.socket:
         if host == "::1":
             raise OSError(number, "no")
         return listen(host, port)
 
-    monkeypatch.setattr(_loopback, "_listen", listen_or_not)
+    monkeypatch.setattr(server, "_listen", listen_or_not)
     receiver = LoopbackReceiver("http://localhost:0/callback")
     if number == errno.EACCES:
         with pytest.raises(ReceiverUnavailableError, match="of ::1: no"):
@@ -310,7 +311,7 @@ async def test_a_connection_reset_during_the_owner_check_is_refused(
             client.close()
         return bool(_peer.user_of(peer, own) == os.geteuid() + 1)
 
-    monkeypatch.setattr(_loopback, "is_other_user", reset)
+    monkeypatch.setattr(server, "is_other_user", reset)
     async with waiting() as there:
         clients.append(open_start(there, by_reset=True))
         await there.must_still_wait()

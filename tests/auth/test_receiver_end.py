@@ -14,7 +14,8 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, _loopback, _receiver
+from gateway_sdk.auth import LoopbackReceiver
+from gateway_sdk.auth._login import kept_ports, server
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     LoginError,
@@ -85,7 +86,7 @@ def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
         scopes.append(timeout(delay))
         return scopes[-1]
 
-    monkeypatch.setattr("gateway_sdk.auth._receiver.asyncio.timeout", noted)
+    monkeypatch.setattr("gateway_sdk.auth._login.receiver.asyncio.timeout", noted)
     return scopes
 
 
@@ -109,7 +110,7 @@ async def test_the_port_is_kept_after_an_end_without_response(
         path = f"/{redirect_uri.rpartition('/')[2]}"
         for host, port in there.names:
             with pytest.raises(ReceiverUnavailableError, match="is in use"):
-                _loopback.listen(httpx.URL(f"http://any:{port}"), host)
+                server.listen(httpx.URL(f"http://any:{port}"), host)
             for _ in range(2):
                 assert (await there.send(visit(target=path), host=host)).status == 200
                 late = await there.send(post(answer(RIGHT), target=path), host=host)
@@ -118,21 +119,21 @@ async def test_the_port_is_kept_after_an_end_without_response(
                 assert (again.status, "Location" in again.headers) == (410, False)
 
 
-@pytest.mark.parametrize("can_share", {_receiver._CAN_SHARE, False})
+@pytest.mark.parametrize("can_share", {kept_ports._CAN_SHARE, False})
 async def test_the_next_login_takes_a_kept_port_over(
     monkeypatch: pytest.MonkeyPatch, can_share: bool
 ) -> None:
     """A fixed port is there for the next login of the process; on Windows it is opened again."""
-    monkeypatch.setattr(_receiver, "_CAN_SHARE", can_share)
-    listening = Mock(wraps=_loopback.listen)
-    monkeypatch.setattr("gateway_sdk.auth._receiver.listen", listening)
+    monkeypatch.setattr(kept_ports, "_CAN_SHARE", can_share)
+    listening = Mock(wraps=server.listen)
+    monkeypatch.setattr("gateway_sdk.auth._login.receiver.listen", listening)
     redirect_uri = f"http://127.0.0.1:{free_port()}/callback"
     for _ in range(3):
         async with waiting(redirect_uri) as there:
             await end(there, "a second opening")
-        assert _receiver.is_a_port_kept()
+        assert kept_ports.is_a_port_kept()
     async with waiting(redirect_uri) as there:
-        assert not _receiver.is_a_port_kept()
+        assert not kept_ports.is_a_port_kept()
         assert listening.call_count == (1 if can_share else 4)
         await there.must_still_wait()
         await must_be_closed(there)
@@ -142,29 +143,29 @@ async def test_a_kept_port_may_be_gone_as_it_is_taken() -> None:
     """Its time is over, or a login in another thread has taken it: it is no port to take over."""
     async with waiting() as there:
         await end(there, "a second opening")
-    (place,) = _receiver._kept
+    (place,) = kept_ports._kept
     for _ in range(2):
-        _loopback.close_all(_receiver._run(_receiver._take(place)))
+        server.close_all(kept_ports._run(kept_ports._take(place)))
     await must_be_closed(there)
 
 
 async def test_ports_are_kept_for_some_minutes_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_receiver, "KEPT_SECONDS", 0.2)
+    monkeypatch.setattr(kept_ports, "KEPT_SECONDS", 0.2)
     async with waiting() as there:
         await end(there, "a cancellation")
-        await asyncio.to_thread(_receiver.wait_for_kept_ports)
+        await asyncio.to_thread(kept_ports.wait_for_kept_ports)
         await must_be_closed(there)
 
 
 async def test_a_program_keeps_a_few_ports_only() -> None:
     """However many logins it cancels: one more frees the oldest, and they have one thread."""
     seen: list[Waiting] = []
-    for _ in range(_receiver.MOST_KEPT + 2):
+    for _ in range(kept_ports.MOST_KEPT + 2):
         async with waiting() as there:
             await end(there, "a cancellation")
         seen.append(there)
     refused = [is_refused(there.host, there.port) for there in seen]
-    assert refused == [*[True] * 2, *[False] * _receiver.MOST_KEPT]
+    assert refused == [*[True] * 2, *[False] * kept_ports.MOST_KEPT]
     names = [thread.name for thread in threading.enumerate()]
     assert names.count("gateway_sdk-ports") == 1
 
@@ -323,7 +324,8 @@ def test_a_loop_that_is_closed_meanwhile_leaves_nothing(raw: bytes) -> None:
 
 LEFT = """
 import asyncio, gc
-from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, _receiver, login
+from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, login
+from gateway_sdk.auth._login import kept_ports
 
 async def main():
     flow, shown = ImplicitFlow("https://login.test/authorize", "client"), asyncio.Event()
@@ -337,7 +339,7 @@ async def main():
 async def collect():
     gc.collect()
 
-_receiver._run(asyncio.sleep(0))
+kept_ports._run(asyncio.sleep(0))
 """
 BEHIND = "asyncio.new_event_loop().run_until_complete(main())"
 
@@ -347,7 +349,7 @@ BEHIND = "asyncio.new_event_loop().run_until_complete(main())"
     [
         ("asyncio.run(main())", True),
         (f"tasks = {BEHIND}", False),
-        (f"{BEHIND}; _receiver._run(collect())", False),
+        (f"{BEHIND}; kept_ports._run(collect())", False),
     ],
 )
 def test_a_login_that_its_callers_have_left_stops_no_program(rest: str, is_silent: bool) -> None:
@@ -361,7 +363,8 @@ def test_a_login_that_its_callers_have_left_stops_no_program(rest: str, is_silen
 FORKED = """
 import asyncio, http.client, os, sys
 from urllib.parse import urlsplit
-from gateway_sdk.auth import ImplicitFlow, _receiver, login
+from gateway_sdk.auth import ImplicitFlow, login
+from gateway_sdk.auth._login import kept_ports
 from gateway_sdk.errors import LoginError
 
 def opens(url):
@@ -385,8 +388,8 @@ def fork_once(text):
 asyncio.run(attempt("parent", fork_once))
 if os.fork():
     os.read(said, 1)
-    (place,) = _receiver._kept
-    _receiver.close_all(_receiver.take_port(place))
+    (place,) = kept_ports._kept
+    kept_ports.close_all(kept_ports.take_port(place))
     asyncio.run(attempt("parent"))
     os.write(ask, b"!!")
     os.wait(), os.wait()

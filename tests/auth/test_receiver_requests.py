@@ -9,8 +9,10 @@ import socket
 import httpx
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, _loopback
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, page
+from gateway_sdk.auth import LoopbackReceiver
+from gateway_sdk.auth._login import server
+from gateway_sdk.auth._login.handler import CallbackHandler, CallbackRequest
+from gateway_sdk.auth._login.pages import page
 from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.visits import (
     AUTHORIZATION_URL,
@@ -298,7 +300,7 @@ async def test_an_unfinished_request_does_not_block_others(
         await there.open()
         with monkeypatch.context() as patched:
             if not leaves:
-                patched.setattr(_loopback, "_CONNECTION_TIMEOUT", 0.01)
+                patched.setattr(server, "_CONNECTION_TIMEOUT", 0.01)
             line = await there.connect()
             await line.send(raw)
             if not leaves:

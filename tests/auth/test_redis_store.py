@@ -10,7 +10,8 @@ import pytest
 import redis.asyncio
 
 from gateway_sdk import ConfigurationError, TokenStoreError
-from gateway_sdk.auth import RedisStore, stores
+from gateway_sdk.auth import RedisStore
+from gateway_sdk.auth._stores import in_redis
 from tests.support.certificates import Authority
 from tests.support.logins import KEY, make_token
 from tests.support.ports import free_port
@@ -84,7 +85,7 @@ async def test_a_redis_that_does_not_reply_is_an_error(
             await reader.read()  # until the client disconnects
         writer.close()
 
-    monkeypatch.setattr(stores, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(in_redis, "_TIMEOUT", 0.05)
     async with raw_server(handle) as url:
         place = url.removeprefix("http://")
         store = RedisStore(f"redis://:{CANARY}@{place}", KEY)

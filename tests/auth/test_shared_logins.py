@@ -23,7 +23,7 @@ from gateway_sdk import (
 )
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk.auth import MemoryStore, PrivateFileStore, SharedTokenSource, Token, _shared_source
-from gateway_sdk.auth.stores import _dump
+from gateway_sdk.auth._stores.store import dump
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
 from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names
@@ -304,7 +304,7 @@ async def test_a_token_that_comes_with_the_lock_is_taken(
     acquire, token = LockFile.acquire, make_token("theirs")
 
     def acquire_after_them(lock: LockFile) -> bool:
-        store._write(_dump(token, KEY))
+        store._write(dump(token, KEY))
         return acquire(lock)
 
     monkeypatch.setattr(LockFile, "acquire", acquire_after_them)

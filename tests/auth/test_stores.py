@@ -30,7 +30,7 @@ from gateway_sdk.auth import (
     TokenKey,
     TokenStore,
 )
-from gateway_sdk.auth.stores import MAX_RECORD, _dump, _parse
+from gateway_sdk.auth._stores.store import MAX_RECORD, dump, parse
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import BROKEN, GOOD, IN_A_STORE, names_in
@@ -245,7 +245,7 @@ def test_a_store_serves_any_event_loop(shelf: Shelf, side_by_side: bool) -> None
 
 def test_a_record_has_the_key_of_its_token() -> None:
     """The token and the three parts of the key, and nothing else: a refresh token is not kept."""
-    record = _dump(make_token("kept", expires_at=2e9), KEY)
+    record = dump(make_token("kept", expires_at=2e9), KEY)
     assert json.loads(record) == {
         "access_token": f"{CANARY}-kept",
         "expires_at": 2_000_000_000.0,
@@ -256,14 +256,14 @@ def test_a_record_has_the_key_of_its_token() -> None:
         "gateway": "https://gateway.test",
     }
     more = json.dumps({**GOOD, "refresh_token": "RT", "version": 2})
-    assert (read := _parse(more, KEY, "the shelf"))
-    assert _dump(read, KEY) == record
+    assert (read := parse(more, KEY, "the shelf"))
+    assert dump(read, KEY) == record
 
 
 @pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
 def test_a_broken_record_is_refused(record: bytes) -> None:
     with pytest.raises(TokenStoreError) as caught:
-        _parse(record, KEY, "the shelf")
+        parse(record, KEY, "the shelf")
     assert str(caught.value).startswith("the shelf has no valid token for https://gateway.test")
     assert CANARY not in texts_of(caught.value)
     assert caught.value.__context__ is None

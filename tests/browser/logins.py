@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, login
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
-from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.auth._login.handler import CallbackHandler, CallbackRequest
+from gateway_sdk.auth._login.receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.sandbox._server import serve
 
 LOGGED_IN = "You are logged in"

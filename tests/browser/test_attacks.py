@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from gateway_sdk import LoginError, LoginTimeoutError
-from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver as receiver
+from gateway_sdk.auth import ImplicitFlow
+from gateway_sdk.auth._login import receiver, server
 from tests.auth.visits import release_ports
 from tests.browser.chromium import EVIL
 from tests.browser.logins import (
@@ -198,7 +199,7 @@ async def test_a_cached_page_gets_no_token(
     is_fixed: bool,
 ) -> None:
     """The start address deletes it, and the program gets the response, at any kind of port."""
-    redirect_uri, listen = await leave_page(page), _loopback.listen
+    redirect_uri, listen = await leave_page(page), server.listen
     if not is_fixed:
         left, redirect_uri = httpx.URL(redirect_uri), receiver.DEFAULT_REDIRECT_URI
         # The free port that the system chooses is the one at which the page was left.

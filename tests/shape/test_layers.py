@@ -32,7 +32,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
 # The files of a public folder that can be imported; all others stand under an underscore.
 PUBLIC: dict[str, set[str]] = {
-    "auth": {"flow", "source", "stores", "token"},
+    "auth": {"flow", "source", "token"},
     "bulk": {"results", "run"},
     "cluster": {"run"},
     "otel": set(),
@@ -133,7 +133,10 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # What a wing has of the rest that users do not have. The command line writes the environment of
 # other programs, keeps the port of a login, and shows the sandbox's data.
 NOT_PUBLIC = {
-    "cli": {"_settings", "_terminal", "_url", "auth._receiver", "sandbox._reference_data"},
+    "cli": {
+        *("_settings", "_terminal", "_url", "sandbox._reference_data"),
+        *("auth._login.kept_ports", "auth._login.receiver"),
+    },
     "cluster": set(),
     "otel": set(),
     "sandbox": set(),

@@ -8,10 +8,9 @@ import pytest
 PACKAGES = ("gateway_sdk", "gateway_sdk.auth", "gateway_sdk.models")
 LATE = (
     "gateway_sdk.auth._login",
-    "gateway_sdk.auth._receiver",
     "gateway_sdk.auth._shared_source",
     "gateway_sdk.auth.flow",
-    "gateway_sdk.auth.stores",
+    "gateway_sdk.auth._stores.store",
     "gateway_sdk.bulk",
     "gateway_sdk._content.body",
     "gateway_sdk._transport.connection",
@@ -23,10 +22,8 @@ LATE = (
 SESSION = "GatewaySession('http://127.0.0.1:1', access_token='t')"
 ENVIRONMENT = "import os; os.environ.update(GATEWAY_BASE_URL='http://127.0.0.1:1', "
 STORED = f"{ENVIRONMENT}GATEWAY_AUTH_URL='https://login.test/', GATEWAY_CLIENT_ID='c'); "
-OF_A_LOGIN = {"h11", "authlib", "webbrowser", *(f"gateway_sdk.auth.{part}" for part in (
-    "_login", "_receiver", "_loopback", "_callback_handler", "flow"
-))}  # fmt: skip
-OF_STORES = {"keyring", "redis", "platformdirs", "gateway_sdk.auth.stores"}
+OF_A_LOGIN = {"h11", "authlib", "webbrowser", "gateway_sdk.auth._login", "gateway_sdk.auth.flow"}
+OF_STORES = {"keyring", "redis", "platformdirs", "gateway_sdk.auth._stores"}
 OF_A_BULK_RUN = {"sqlite3", "gateway_sdk.bulk.run", "gateway_sdk.bulk._runner"}
 # What a program does, and what it must not load for that.
 USES = {
@@ -37,7 +34,7 @@ USES = {
     ),
     "a shared source": (
         "from gateway_sdk import auth; auth.SharedTokenSource(auth.MemoryStore())",
-        OF_A_LOGIN | OF_A_BULK_RUN | OF_STORES - {"gateway_sdk.auth.stores"},
+        OF_A_LOGIN | OF_A_BULK_RUN | OF_STORES - {"gateway_sdk.auth._stores"},
     ),
     "a stored login": (
         f"{STORED}GatewaySession.from_env()",
@@ -95,7 +92,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(package: str) -> None:
 
 def test_a_late_name_is_the_function_and_not_its_module() -> None:
     code = (
-        "import gateway_sdk.auth._login, gateway_sdk.bulk.run;"
+        "import gateway_sdk.auth._login.login, gateway_sdk.bulk.run;"
         "from gateway_sdk import auth, bulk; print(callable(auth.login), callable(bulk.run))"
     )
 

@@ -8,11 +8,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from gateway_sdk.auth.stores import _dump
+from gateway_sdk.auth._stores.store import dump
 from tests.support.logins import KEY, make_token
 from tests.support.secrecy import CANARY
 
-GOOD: Final[dict[str, Any]] = json.loads(_dump(make_token("kept", expires_at=2_000_000_000.0), KEY))
+GOOD: Final[dict[str, Any]] = json.loads(dump(make_token("kept", expires_at=2_000_000_000.0), KEY))
 
 
 def _but(**changes: object) -> bytes:

@@ -15,14 +15,14 @@ import h11
 import httpx
 
 from gateway_sdk._peer import family_of, is_established, is_other_user, user_of
-from gateway_sdk.auth._callback_handler import (
+from gateway_sdk.auth._login.handler import (
     BY_TLS,
     OTHER_USER,
     TOO_LONG,
     CallbackHandler,
     CallbackRequest,
-    reply_with,
 )
+from gateway_sdk.auth._login.pages import reply_with
 from gateway_sdk.errors import ReceiverUnavailableError
 
 _NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})

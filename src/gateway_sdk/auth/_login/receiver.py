@@ -1,20 +1,10 @@
-"""The loopback receiver: it listens on this machine for the response to one login.
-
-The port of a login that ended without a response is kept for some minutes: a tab of it may still
-be open, and its response, with a token, goes to whoever listens there. While the port is kept, that
-is a page that throws the response away.
-"""
+"""The loopback receiver: it listens on this machine for the response to one login."""
 
 import asyncio
-import os
 import re
 import socket
-import threading
-import time
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from functools import cache
-from typing import Any, Final, Self, TypeVar
+from collections.abc import Callable
+from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,8 +12,9 @@ import httpx
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import hiding_frames
-from gateway_sdk.auth._callback_handler import CallbackHandler
-from gateway_sdk.auth._loopback import CallbackServer, close_all, copy_all, listen, listening
+from gateway_sdk.auth._login.handler import CallbackHandler
+from gateway_sdk.auth._login.kept_ports import keep_port, take_port
+from gateway_sdk.auth._login.server import CallbackServer, close_all, copy_all, listen
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.errors import (
@@ -39,13 +30,6 @@ DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 # What no browser rewrites, such as "..", and what ends no cookie's path; no // at the start, which
 # the page's request would take for a host.
 _PLAIN_PATH: Final = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~:@+-]+)*/?", re.ASCII)
-
-KEPT_SECONDS: Final = DEFAULT_LOGIN_TIMEOUT
-MOST_KEPT: Final = 8
-"""Ports at a time; one more closes the oldest. A program that cancels logins leaves no more."""
-
-_CAN_SHARE: Final = os.name != "nt"
-"""Windows' loop takes no socket that it, or another loop, has served before."""
 
 CANNOT_LISTEN: Final = (
     "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
@@ -157,8 +141,7 @@ class LoopbackReceiver:
             if handler.has_response or not handler.is_visited or not loop.is_running():
                 close_all(kept)
             else:
-                handler.result.cancel()
-                _run(_keep(self._place, kept, handler))
+                keep_port(self._place, kept, handler)
         result: T = handler.result.result()
         return result
 
@@ -201,68 +184,3 @@ def can_listen(redirect_uri: str) -> bool:
             setting="redirect_uri",
         )
     return is_here
-
-
-# The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
-_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
-
-
-def is_a_port_kept() -> bool:
-    return bool(_kept)
-
-
-def wait_for_kept_ports() -> None:
-    """Wait until no port is kept any more."""
-    while _kept:
-        time.sleep(0.1)  # Ctrl-C ends it
-
-
-def take_port(place: object) -> list[socket.socket]:
-    """Return the sockets of a kept port for another login; none if it is free now."""
-    return _run(_take(place)) if _kept else []
-
-
-async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
-    if len(_kept) >= MOST_KEPT:
-        close_all(await _take(next(iter(_kept))))
-    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
-
-
-async def _take(place: object) -> list[socket.socket]:
-    if place not in _kept:  # another login has taken it, or its time is over
-        return []
-    sockets, serving = _kept.pop(place)
-    taken = copy_all(sockets) if _CAN_SHARE else []  # before the server closes them
-    serving.cancel()
-    await asyncio.wait([serving])
-    return taken
-
-
-async def _serve(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(KEPT_SECONDS):
-            await CallbackServer(handler, is_kept=True).run(sockets)
-    _kept.pop(place, None)
-
-
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the thread, and wait for it: the thread never waits for others."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid())).result()
-
-
-@cache
-def _thread(_: int) -> asyncio.AbstractEventLoop:
-    """Start the process's thread, and return its event loop; a fork has its own."""
-    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see _CAN_SHARE
-    threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
-    return loop
-
-
-def _forget_ports() -> None:
-    """Close what a fork has of its parent: no task serves it there."""
-    close_all(list(listening))
-    _kept.clear()
-
-
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
-    os.register_at_fork(after_in_child=_forget_ports)

@@ -6,32 +6,19 @@ second time: then it is not known which of the two belongs to the user. All othe
 refused, and the wait continues.
 """
 
-import base64
-import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache
-from html import escape
-from importlib.resources import files
 from typing import Any, Final
 
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway_sdk._url import is_loopback
+from gateway_sdk.auth._login.pages import make_page, page, reply_with
 from gateway_sdk.errors import LoginError, StateMismatchError
-
-_COMMON_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,12 +27,6 @@ class CallbackRequest:
     target: str
     headers: httpx.Headers  # several of one name are joined, and so equal no expected value
     body: bytes = b""
-
-
-def reply_with(
-    status: int, headers: Mapping[str, str] | None = None, **body: Any
-) -> httpx.Response:
-    return httpx.Response(status, headers={**_COMMON_HEADERS, **(headers or {})}, **body)
 
 
 _MAX_AGE: Final = 24 * 60 * 60
@@ -73,7 +54,7 @@ class StartAddress:
         # because requests of scripts are refused. Else the page's script removes both, because
         # WebKit ignores Clear-Site-Data here, and only then leads on. Cookies are not deleted.
         target = str(httpx.URL(authorization_url))  # ASCII, as a header must be
-        self.page = _page("_start_page.html", TARGET=target, CALLBACK=answer_path)
+        self.page = make_page("start_page.html", TARGET=target, CALLBACK=answer_path)
         self.page.headers.update(
             {
                 "Location": target,  # for programs without scripts
@@ -254,28 +235,3 @@ def _refuse_embedded(request: CallbackRequest) -> httpx.Response | None:
     if is_early or "service-worker-navigation-preload" in request.headers:
         return reply_with(503, text="Not in advance.\n")
     return None
-
-
-@cache
-def page() -> httpx.Response:
-    return _page("_callback_page.html")
-
-
-def _page(name: str, **texts: str) -> httpx.Response:
-    # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
-    html = (files("gateway_sdk.auth") / name).read_text(encoding="utf-8")
-    for word, text in texts.items():
-        html = html.replace(word, escape(text))
-    # Allowed are its script, its style and its own origin, and no frame.
-    policy = (
-        f"default-src 'none'; script-src {_source_of('script', html)}; "
-        f"style-src {_source_of('style', html)}; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return reply_with(200, {"Content-Security-Policy": policy}, html=html)
-
-
-def _source_of(element: str, html: str) -> str:
-    """Return the hash of an element's text in the form of Content Security Policy Level 3."""
-    text = html.partition(f"<{element}>")[2].partition(f"</{element}>")[0]
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._terminal import default_browser, show_on_stderr
 from gateway_sdk._waiting import hiding_frames, in_thread
-from gateway_sdk.auth._receiver import (
+from gateway_sdk.auth._login.receiver import (
     CANNOT_LISTEN,
     DEFAULT_REDIRECT_URI,
     LoopbackReceiver,

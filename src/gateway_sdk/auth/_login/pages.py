@@ -1,0 +1,51 @@
+"""The replies of the receiver, and its two pages."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any, Final
+
+import httpx
+
+_COMMON_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def reply_with(
+    status: int, headers: Mapping[str, str] | None = None, **body: Any
+) -> httpx.Response:
+    return httpx.Response(status, headers={**_COMMON_HEADERS, **(headers or {})}, **body)
+
+
+@cache
+def page() -> httpx.Response:
+    return make_page("callback_page.html")
+
+
+def make_page(name: str, **texts: str) -> httpx.Response:
+    # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
+    html = (files("gateway_sdk.auth._login") / name).read_text(encoding="utf-8")
+    for word, text in texts.items():
+        html = html.replace(word, escape(text))
+    # Allowed are its script, its style and its own origin, and no frame.
+    policy = (
+        f"default-src 'none'; script-src {_source_of('script', html)}; "
+        f"style-src {_source_of('style', html)}; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return reply_with(200, {"Content-Security-Policy": policy}, html=html)
+
+
+def _source_of(element: str, html: str) -> str:
+    """Return the hash of an element's text in the form of Content Security Policy Level 3."""
+    text = html.partition(f"<{element}>")[2].partition(f"</{element}>")[0]
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

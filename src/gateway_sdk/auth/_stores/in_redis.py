@@ -1,0 +1,115 @@
+"""The store in Redis."""
+
+import re
+import time
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._url import is_loopback
+from gateway_sdk._waiting import hiding_frames
+from gateway_sdk.auth._stores.store import TokenKey, dump, parse
+from gateway_sdk.auth.token import Token
+from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError, needing_extra
+
+_TIMEOUT: Final = 5.0
+"""Seconds to connect, and for each reply: Redis usually replies in milliseconds."""
+
+# The allowed query parameters of redis-py; those that switch off the certificate check are not
+# among them.
+_OPTIONS: Final = ("db", "password")
+_TLS_OPTIONS: Final = (*_OPTIONS, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+# Older versions of redis-py do not check the server's name by default.
+_CHECKED: Final[dict[str, Any]] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
+
+
+class RedisStore(NotPickled):
+    """Stores a token in Redis, until it expires.
+
+    Each operation opens its own connection: tokens are read rarely, and no connection can be
+    broken by a restart of Redis or belong to another event loop.
+    """
+
+    def __init__(self, url: str, key: TokenKey) -> None:
+        """Check the URL; nothing is sent.
+
+        Args:
+            url: rediss:// (TLS), unix://, or redis:// on this machine, else ConfigurationError;
+                with user name and password if Redis requires them. `ssl_ca_certs=` in its query
+                names a CA file.
+            key: What the token is for; the name in Redis is made from it.
+        """
+        self._place = _checked_place(url)
+        with needing_extra("redis", "Redis"):
+            from redis import asyncio as client  # noqa: PLC0415 - it takes longer than httpx
+        self.key = key
+        self._url = url
+        self._client = client
+        self._name = f"gateway-sdk:token:{key.digest}"
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none, or it has expired."""
+        return parse(await self._send("get"), self.key, f"Redis at {self._place}")
+
+    @hiding_frames(GatewayError)
+    async def save(self, token: Token) -> None:
+        """Replace the stored token; Redis deletes it when it expires."""
+        # Not `pxat`, which needs Redis 6.2. The end is a time of this machine's clock, so what is
+        # left of it is right for a Redis whose clock differs.
+        ends = token.expires_at
+        left = None if ends is None else max(1, int((ends - time.time()) * 1000))
+        await self._send("set", dump(token, self.key), px=left)
+
+    async def delete(self) -> None:
+        """Delete the token, if there is one."""
+        await self._send("delete")
+
+    async def _send(self, command: str, *arguments: bytes, **options: Any) -> Any:
+        try:
+            async with self._client.from_url(
+                self._url,
+                socket_connect_timeout=_TIMEOUT,
+                socket_timeout=_TIMEOUT,
+                retry=None,
+                single_connection_client=True,
+                **(_CHECKED if self._url.lower().startswith("rediss:") else {}),
+            ) as redis:
+                return await getattr(redis, command)(self._name, *arguments, **options)
+        except (self._client.RedisError, OSError, ValueError, AttributeError, TypeError) as error:
+            # Without its message, which may contain the URL with the password. redis-py raises a
+            # connection error from the actual one, such as a wrong password or certificate.
+            kind = type(error.__cause__ or error.__context__ or error).__name__
+            raise TokenStoreError(f"Redis at {self._place} cannot be used: {kind}") from None
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<RedisStore {self._place} {self._name}>"
+
+
+def _checked_place(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "localhost", parts.port or 6379
+        # urlsplit accepts a URL without the slashes too.
+        kind = parts.scheme if url.lower().startswith(f"{parts.scheme}://") else None
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigurationError("the URL of Redis is invalid") from None
+    options = _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
+    if any(name not in options for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        raise ConfigurationError(
+            f"the URL of Redis can have only {', '.join(options)} in its query"
+        )
+    if kind == "unix" and parts.path:
+        return parts.path
+    # A slash in a password ends the host: what is before it would be taken for host and port.
+    if kind in ("redis", "rediss") and not re.fullmatch(r"(/[0-9]*)?", parts.path):
+        raise ConfigurationError(
+            "the URL of Redis can have only the number of a database after its host: write a / in "
+            "a password as %2F"
+        )
+    if kind == "rediss" or (kind == "redis" and is_loopback(host)):
+        return f"{host}:{port}"
+    raise ConfigurationError(
+        "the URL of Redis must be rediss:// (TLS) or unix://, or redis:// on this machine: "
+        "otherwise the token would be sent unencrypted"
+    )
