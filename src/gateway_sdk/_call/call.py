@@ -14,7 +14,7 @@ from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch, tell_outcome
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import Options, PerCall, check_gateway
-from gateway_sdk._call.retry import repeatable_after, try_again
+from gateway_sdk._call.retry import Patience, repeatable_after, try_again
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._http.reply import SUCCESS, BodyReader, ContentError, RawReply, check_type, decode
 from gateway_sdk._http.reply_errors import status_error, token_rejected, unexpected_reply
@@ -232,16 +232,10 @@ class Call:
             if not self._may_repeat(error):
                 raise
             failures = [error]
-        return await try_again(
-            failures,
-            attempt,
-            made=self._attempts,
-            policy=self._options.retry,
-            again=self._may_repeat,
-            ends=self._scope.when,
-            spend=self._shared.take_retry,
-            sleep=self._sleep,
+        patience = Patience(
+            self._options.retry, self._attempts, self._scope.when, self._shared.take_retry
         )
+        return await try_again(failures, attempt, patience, self._may_repeat, self._sleep)
 
     @property
     def _can_be_sent(self) -> bool:

@@ -52,70 +52,88 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
             return NOTHING
 
 
-async def try_again(
-    failures: list[GatewayError],  # that of the first attempt
-    attempt: Callable[[], Awaitable[T]],
-    *,
-    made: Sequence[Attempt],  # the failed attempts, also those to come
-    policy: RetryPolicy,
-    again: Callable[[BaseException], bool],
-    ends: float,  # the deadline, by the loop's clock
-    spend: Callable[[], bool],  # takes a retry out of the budget; asked last
-    sleep: Callable[[float], Awaitable[None]],
-) -> T:
-    """Make more attempts until one succeeds or no more may follow; then raise its error."""
-    # The first attempt is made before this function, which costs 14 µs: most calls do not need
-    # it. No reference to an error is kept: its traceback refers to this frame (a cycle).
-    clock = asyncio.get_running_loop().time
-    exponential = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)
+class Patience:
+    """Decides whether another attempt follows a failed one, and after which wait."""
 
-    def wait(state: RetryCallState) -> float:
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        made: Sequence[Attempt],  # the failed attempts, also those to come
+        ends: float,  # the deadline, by the loop's clock
+        spend: Callable[[], bool],  # takes a retry out of the budget; asked last
+    ) -> None:
+        self._policy, self._made, self._ends, self._spend = policy, made, ends, spend
+        self._exponential = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)
+        self._away = 0.0  # seconds without a connection, up to now and with the next wait
+        self._free = 0  # attempts in such seconds
+
+    def wait(self, state: RetryCallState) -> float:
         # The random part spreads the clients, which does not have to be secure.
-        backoff = exponential(state) * (1 - policy.jitter * random.random())  # noqa: S311
-        if _is_unsent(made):
+        backoff = self._exponential(state) * (1 - self._policy.jitter * random.random())  # noqa: S311
+        if self._is_unsent:
             return min(max(backoff, _CONNECT_WAITS[0]), _CONNECT_WAITS[1])
         # In addition, so that callers who were asked to wait do not come back together.
         return _retry_after(_error_of(state)) + backoff
 
-    away = 0.0  # seconds without a connection, up to now and with the next wait
-    free = 0  # attempts in such seconds
-
-    def stop(state: RetryCallState) -> bool:
-        nonlocal away, free
-        error = _error_of(state)
-        is_away = _is_unsent(made) and not isinstance(error.__cause__, httpx.PoolTimeout)
-        away = away + _took(made[-1]) + state.upcoming_sleep if is_away else 0.0
-        is_free = 0.0 < away <= policy.connect_wait
-        free += is_free
-        if not is_free and (
-            (away > 0.0 and free > 0) or state.attempt_number - free >= policy.attempts
-        ):
+    def ends_after(self, state: RetryCallState) -> bool:
+        error, wait = _error_of(state), state.upcoming_sleep
+        is_free = self._costs_nothing(error, wait)
+        if not is_free and self._is_used_up(state.attempt_number):
             return True
-        reason = ""
-        # The next attempt may be as fast as the fastest so far.
-        fastest = min(map(_took, made), default=0.0)
-        if not is_free and _retry_after(error) > policy.retry_after_max:
-            reason = _TOO_LONG
-        elif clock() + state.upcoming_sleep + fastest >= ends:
-            reason = _TOO_LATE
-        elif not (is_free or spend()):
-            reason = _NO_BUDGET
-        error.no_retry = reason or error.no_retry
-        return bool(reason)
+        obstacle = self._obstacle(error, wait, is_free=is_free)
+        error.no_retry = obstacle or error.no_retry
+        return bool(obstacle)
 
+    def _costs_nothing(self, error: GatewayError, wait: float) -> bool:
+        """Count the seconds without a connection; in `connect_wait` of them attempts are free."""
+        is_away = self._is_unsent and not isinstance(error.__cause__, httpx.PoolTimeout)
+        self._away = self._away + _took(self._made[-1]) + wait if is_away else 0.0
+        is_free = 0.0 < self._away <= self._policy.connect_wait
+        self._free += is_free
+        return is_free
+
+    def _is_used_up(self, attempts: int) -> bool:
+        is_away_too_long = self._away > 0.0 and self._free > 0
+        return is_away_too_long or attempts - self._free >= self._policy.attempts
+
+    def _obstacle(self, error: GatewayError, wait: float, *, is_free: bool) -> str:
+        # The next attempt may be as fast as the fastest so far.
+        fastest = min(map(_took, self._made), default=0.0)
+        if not is_free and _retry_after(error) > self._policy.retry_after_max:
+            return _TOO_LONG
+        if asyncio.get_running_loop().time() + wait + fastest >= self._ends:
+            return _TOO_LATE
+        return "" if is_free or self._spend() else _NO_BUDGET
+
+    @property
+    def _is_unsent(self) -> bool:
+        return bool(self._made) and self._made[-1].outcome is Outcome.NOT_SENT
+
+
+async def try_again(
+    failures: list[GatewayError],  # that of the first attempt
+    attempt: Callable[[], Awaitable[T]],
+    patience: Patience,
+    again: Callable[[BaseException], bool],
+    sleep: Callable[[float], Awaitable[None]],
+) -> T:
+    """Make more attempts until one succeeds or no more may follow; then raise its error."""
+
+    # The first attempt is made before this function, which costs 14 µs: most calls do not need
+    # it. No reference to an error is kept: its traceback refers to this frame (a cycle).
     async def once() -> T:
         if failures:  # tenacity must see the first failure, so it is raised again here
             raise failures.pop()
         return await attempt()
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception(again), wait=wait, stop=stop, sleep=sleep, reraise=True
+        retry=retry_if_exception(again),
+        wait=patience.wait,
+        stop=patience.ends_after,
+        sleep=sleep,
+        reraise=True,
     )
     return await retrying(once)
-
-
-def _is_unsent(made: Sequence[Attempt]) -> bool:
-    return bool(made) and made[-1].outcome is Outcome.NOT_SENT
 
 
 def _took(attempt: Attempt) -> float:
