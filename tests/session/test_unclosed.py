@@ -38,6 +38,20 @@ async def test_it_is_shown_where_python_shows_such_warnings(
     assert CANARY not in ended.err
 
 
+@pytest.mark.parametrize("module", ["__main__", "os"])
+async def test_the_end_of_the_interpreter_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
+    kept = f"    import {module} as module\n    module.gateway = gateway\n\nasyncio.run"
+    async with raw_server(Server().handle) as url:
+        monkeypatch.setenv("GATEWAY_BASE_URL", url)
+        program = PROGRAM.replace("\nasyncio.run", kept)
+        ended = await run(sys.executable, "-c", program, folder=ROOT)
+
+    assert ended.err == ""
+
+
 @pytest.mark.parametrize("how", ["used", "closed", "not connected", "in a fork"])
 async def test_only_open_connections_are_missed(
     recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch, how: str

@@ -102,9 +102,10 @@ class SharedState:
         frames: list[FrameSummary] = extract_stack(limit=6) if sys.flags.dev_mode else []
         self._made_at = "".join(f"\n  made at {one.filename}:{one.lineno}" for one in frames)
 
-    def __del__(self) -> None:
+    # Bound here: when the interpreter ends, the modules lose their names, one after the other.
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         is_connected = getattr(vars(self).get("_transport"), "is_connected", False)
-        if is_connected and os.getpid() == self._process:
+        if not is_ending() and is_connected and os.getpid() == self._process:
             warnings.warn(
                 f"the session of {self.base_url} was not closed: use `async with`, or await its "
                 f"aclose(){self._made_at}",
