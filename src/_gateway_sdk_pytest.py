@@ -101,10 +101,9 @@ def gateway_url(gateway_sandbox: "Sandbox") -> Iterator[str]:
 @pytest.fixture
 def gateway_no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the retries of every session that this test makes in this process wait no time."""
-    from gateway_sdk._call.shared_state import SHARED  # noqa: PLC0415
+    from gateway_sdk import retry_policy  # noqa: PLC0415
 
-    _, check = SHARED["sleep"]
-    monkeypatch.setitem(SHARED, "sleep", (_wait_no_time, check))
+    monkeypatch.setattr(retry_policy, "default_sleep", _wait_no_time)
 
 
 @pytest.fixture
@@ -117,8 +116,8 @@ def gateway_env(
 
     Other variables that `from_env` reads are removed. Retries wait no time.
     """
-    from gateway_sdk._settings import ENVIRONMENT  # noqa: PLC0415
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN  # noqa: PLC0415
+    from gateway_sdk.session import ENVIRONMENT  # noqa: PLC0415
 
     given = {"base_url": gateway_url, "access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": TENANT}
     for variable in ENVIRONMENT.values():

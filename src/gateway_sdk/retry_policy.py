@@ -1,11 +1,15 @@
 """How often a call is tried again, and how much load retries may add in all."""
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
 from gateway_sdk._checks import check_amount, check_count, check_switch, check_wait
 from gateway_sdk.errors import ConfigurationError
+
+default_sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+"""What sessions wait with between attempts that have no `sleep=` of their own; tests replace it."""
 
 _FAILURES: Final = range(400, 600)
 

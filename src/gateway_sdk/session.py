@@ -28,6 +28,8 @@ from gateway_sdk.observer import Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
 
+__all__ = ["ENVIRONMENT", "GatewaySession"]
+
 T = TypeVar("T")
 
 

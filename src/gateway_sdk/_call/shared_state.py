@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypedDict
 
 import httpx
 
+from gateway_sdk import retry_policy
 from gateway_sdk._call.deadline import CallsInFlight
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, bucket_of
@@ -44,7 +45,7 @@ def _check_parse_float(name: str, function: object) -> object:
 
 def _check_sleep(name: str, function: object) -> object:
     if function is None:
-        return asyncio.sleep
+        return retry_policy.default_sleep
     if not is_async(function):
         raise ConfigurationError("must be a coroutine function of seconds", setting=name)
     return function
