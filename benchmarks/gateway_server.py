@@ -40,6 +40,7 @@ COUNTRIES: Final = [
 REPLIES: Final = {
     "/currency/1.0.0/exchangeRateSeries": SERIES,
     "/countrydata/1.0.0/listData": COUNTRIES,
+    "/long/countrydata/1.0.0/listData": COUNTRIES * 125,  # 5 MB
 }
 STATISTICS: Final = b"/statistics"
 END: Final = b"\r\n\r\n"

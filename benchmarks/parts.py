@@ -6,8 +6,11 @@ from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from benchmarks.measures.commands import COMMANDS
+from benchmarks.measures.counts import IMPORTS, WAYS
 from benchmarks.measures.cpu import level
-from benchmarks.measures.instructions import KINDS, TRACED
+from benchmarks.measures.instructions import BY_HAND, KINDS, TRACED
+from benchmarks.measures.opening import HTTPS, STORED
+from benchmarks.measures.targets import TARGETS
 from benchmarks.peers import ALONE, OURS, PEERS
 
 Settings = Mapping[str, Any]
@@ -17,12 +20,17 @@ CALLERS: Final = (1, 50, 200)
 LATENCIES: Final = (5, 50, 200)
 STATEMENTS: Final = {
     "from gateway_sdk import GatewaySession": "gateway_sdk",
+    "from gateway_sdk import GatewaySession; from gateway_sdk.auth import SharedTokenSource": (
+        "gateway_sdk"
+    ),
     "import httpx, pydantic, tenacity": "httpx",
     "import httpx, tenacity; from pydantic import BaseModel": "httpx",
     "import aiohttp": "aiohttp",
     "import openai": "openai",
 }
 """What is imported, and the module that must be installed."""
+COUNTED: Final = ("instructions", "counts")
+"""The parts that valgrind counts."""
 NEAREST: Final = ("aiohttp", "httpx", OURS)
 
 
@@ -52,6 +60,13 @@ PARTS: Final = {
         {"rounds": 1, "callers": CALLERS, "calls": (400, 2400)},
         {"rounds": 1, "callers": (1,), "calls": (20, 40)},
     ),
+    "counts": Part(
+        "Instructions of an import in a bare environment, and of an item of `bulk.run`, thousands",
+        (*IMPORTS, *WAYS),
+        {"": "instructions_k"},
+        {"rounds": 1, "items": (500, 3000)},
+        {"rounds": 1, "items": (10, 20)},
+    ),
     "latency": Part(
         "Latency at 150 calls per second from when each was due, ms",
         tuple(PEERS),
@@ -68,7 +83,7 @@ PARTS: Final = {
     ),
     "opening": Part(
         "Longest turn of the loop: opening, first call; that call's CPU, +; ms",
-        NEAREST,
+        (*NEAREST, HTTPS, STORED),
         {
             "opening": "held_opening_ms",
             "its CPU": "held_opening_cpu_ms",
@@ -115,11 +130,18 @@ PARTS: Final = {
         {"rounds": 1, "items": 2000},
     ),
     "countries": Part(
-        "A list of 250 countries as models, CPU time, us",
+        "A list of 250 countries, and one of 5 MB, as models, CPU time, us",
         NEAREST,
-        {"a list": "cpu_us"},
-        {"rounds": 4, "lists": 300},
-        {"rounds": 1, "lists": 2},
+        {"a list": "cpu_us", "5 MB": "long_cpu_us"},
+        {"rounds": 4, "lists": 300, "long": 4},
+        {"rounds": 1, "lists": 2, "long": 1},
+    ),
+    "deadlines": Part(
+        "How late the last of calls ends that wait at their deadline, ms",
+        (OURS,),
+        {"3,000 calls": "late_ms"},
+        {"rounds": 3, "calls": 3000},
+        {"rounds": 1, "calls": 60},
     ),
     "upload": Part(
         "One large upload",
@@ -139,6 +161,13 @@ PARTS: Final = {
         {"rounds": 1, "mib": 32},
         "upload_server",
     ),
+    "targets": Part(
+        "Commands with targets of their own: 1 if all are kept",
+        tuple(TARGETS),
+        {"kept": "kept"},
+        {"rounds": 1, "more": ()},
+        {"rounds": 1},
+    ),
 }
 
 
@@ -154,9 +183,10 @@ def left_out(name: str) -> dict[str, str]:
     for variant in PARTS[name].variants:
         needs = PEERS[variant].needs if variant in PEERS else ()
         needs += (STATEMENTS[variant],) if variant in STATEMENTS else ()
-        needs += ("opentelemetry.sdk",) if variant == TRACED else ()
+        needs += ("opentelemetry.sdk",) if variant in (TRACED, BY_HAND) else ()
         missing = [module for module in needs if not _is_installed(module)]
-        programs = {"upload": "curl" * variant.startswith("curl"), "instructions": "valgrind"}
+        programs = {"upload": "curl" * variant.startswith("curl")}
+        programs |= dict.fromkeys(COUNTED, "valgrind")
         if (program := programs.get(name)) and shutil.which(program) is None:
             missing.append(program)
         if missing:

@@ -76,6 +76,11 @@ def beside(uploads: Seen) -> Seen:
     return uploads
 
 
+def median_difference(ours: list[float], theirs: list[float]) -> float:
+    """Return the median of how much more each is than its neighbour of the same round."""
+    return statistics.median(one - other for one, other in zip(ours, theirs, strict=True))
+
+
 def median_ratio(ours: list[float], theirs: list[float]) -> float:
     """Return the median of the ratios, each to its neighbour of the same round."""
     return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))

@@ -10,7 +10,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from benchmarks.measures.load import Figures
@@ -43,8 +44,26 @@ def sampled() -> Mapping[str, Any]:
     return {"observers": [OpenTelemetry(TracerProvider())]}
 
 
+@asynccontextmanager
+async def by_hand(url: str, connections: int) -> AsyncIterator[Call]:
+    """Call with two spans around each call, which carry their context to the server."""
+    from opentelemetry.propagate import inject  # noqa: PLC0415 - as above
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+
+    tracer = TracerProvider().get_tracer("by hand")
+    async with PEERS[OURS].open(url, connections) as call:
+
+        async def traced() -> Any:
+            with tracer.start_as_current_span("call"), tracer.start_as_current_span("attempt"):
+                inject({})
+                return await call()
+
+        yield traced
+
+
 SHARED: Final = f"{OURS}, SharedTokenSource"
 TRACED: Final = f"{OURS}, OpenTelemetry"
+BY_HAND: Final = f"{OURS}, two spans by hand"
 KINDS: Final[Mapping[str, Open]] = {
     **{
         name: PEERS[name].open
@@ -52,6 +71,7 @@ KINDS: Final[Mapping[str, Open]] = {
     },
     SHARED: gateway_with(shared_token),
     TRACED: gateway_with(sampled),
+    BY_HAND: by_hand,
 }
 
 
@@ -70,10 +90,16 @@ async def measure(kind: str, url: str, given: dict[str, Any]) -> Figures:
 
 def _counted(kind: str, url: str, callers: int, calls: int) -> int:
     """Count the instructions of a whole process that makes so many calls."""
+    module = "benchmarks.measures.instructions"
+    return counted("-m", module, kind, url, str(callers), str(calls))
+
+
+def counted(*arguments: str, **environment: str) -> int:
+    """Count the instructions of Python with arguments."""
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable]
-    command += ["-m", "benchmarks.measures.instructions", kind, url, str(callers), str(calls)]
+    command += arguments
     # The order of sets must not change the count.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    environment = {**os.environ, **environment, "PYTHONHASHSEED": "0"}
     for _ in range(_TRIES):
         # What is run is ours.
         ran = subprocess.run(  # noqa: S603

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import gateway_server
 from benchmarks.gateway_server import SERIES, Connection, Server, Wakeful
-from benchmarks.measures import instructions, latency, upload
+from benchmarks.measures import counts, instructions, latency, targets, upload
 from benchmarks.measures.load import ask, counted
 from benchmarks.peers import PEERS, lacking
 from benchmarks.peers.generated import generate
@@ -103,6 +103,31 @@ async def test_instructions_are_those_of_calls(url: str) -> None:
     assert ask(url)["requests"] == before + 2 * (20 + 40)
     assert figures.keys() == {"instructions_k 1", "instructions_k 2"}
     assert all(50 < count < 1000 for count in figures.values())
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts instructions")
+async def test_instructions_are_those_of_items(tmp_path: Path) -> None:
+    given = {"folder": str(tmp_path), "items": (20, 120)}
+    figures = await counts.measure("an item, journal", "", given)
+
+    assert 50 < figures["instructions_k"] < 1000
+
+
+async def test_a_bare_environment_has_no_extra(tmp_path: Path) -> None:
+    found = {link.name for link in counts.bare(tmp_path).iterdir()}
+
+    assert {"httpx", "pydantic", "tenacity", "authlib"} <= found
+    assert found.isdisjoint({"gateway_sdk", "pytest", "typer", "rich", "opentelemetry"})
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_command_says_whether_it_kept_its_targets(
+    monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr(targets, "TARGETS", {"some": ("soak", "--calls", "10" if kept else "ten")})
+
+    assert await targets.measure("some", "", {"more": ()}) == {"kept": float(kept)}
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
