@@ -19,7 +19,6 @@ from gateway_sdk.cluster._worker import (
     Sealed,
     check,
     run_chunk,
-    seen,
     stop,
 )
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError
@@ -57,7 +56,7 @@ class Workers:
         self._looked = self._since = -_JOIN  # when it was; when a worker could do the work
         self._problem: BaseException | None = None
         self._has_worked = False
-        self._there: dict[str, float] = {}  # by worker: seconds of silence
+        self._there: dict[str, float] = {}  # by worker: when the scheduler heard of it
         self._checked: dict[str, str | None] = {}  # by worker: why it cannot do the work
         self._given = Counter[str]()  # by worker: chunks
 
@@ -127,7 +126,8 @@ class Workers:
         return self._fit()
 
     def _fit(self) -> set[str]:
-        return {one for one in self._able() if self._there[one] < _SILENT}
+        last = max(self._there.values(), default=0.0)
+        return {one for one in self._able() if last - self._there[one] < _SILENT}
 
     def _able(self) -> set[str]:
         """Return those that are not known to be unfit."""
@@ -136,21 +136,21 @@ class Workers:
     async def _ask(self) -> BaseException | None:
         """Ask the scheduler who is there; return what is wrong."""
         try:
-            await self._connect()
+            if not self._is_connected:
+                await self._connect()
             async with asyncio.timeout(_SILENT):
-                there = await self._client.run_on_scheduler(seen, VERSIONS)
-        except ImportError as error:
-            there = _lack(error)
+                found = await self._client.scheduler.identity()
+        except EndOfRun as end:
+            return end
         except (OSError, _distributed.CancelledError):
             await self._leave()
             problem = self._gone("does not answer: is it running?")
             return problem if self._given else EndOfRun(problem)
         except (TypeError, ValueError, RuntimeError) as error:  # of the address, or of TLS
             return EndOfRun(self._wrong(f"cannot be used: {error}"))
-        if isinstance(there, str):
-            return EndOfRun(self._wrong(f"cannot pass the work on: {there}"))
-        self._there, now = there, asyncio.get_running_loop().time()
-        self._checked = {one: self._checked[one] for one in there if one in self._checked}
+        self._there = {one: about["last_seen"] for one, about in found["workers"].items()}
+        self._checked = {one: self._checked[one] for one in self._there if one in self._checked}
+        now = asyncio.get_running_loop().time()
         # Those that do not answer may only be busy; Dask removes them after its `worker-ttl`.
         if self._able():
             self._since = now
@@ -176,14 +176,18 @@ class Workers:
         return self._client is not None and self._client.status == "running"
 
     async def _connect(self) -> None:
-        if self._is_connected:
-            return
         await self._leave()
         if isinstance(self._place, int) and not self._address:
             self._address = await self._start()
         self._client = await _distributed.Client(
             self._address, asynchronous=True, timeout=_SILENT, security=self._security
         )
+        try:  # a scheduler loads what is submitted; one that cannot would say nothing
+            lack = await self._client.run_on_scheduler(check, VERSIONS, None)
+        except ImportError as error:
+            lack = _lack(error)
+        if lack:
+            raise EndOfRun(self._wrong(f"cannot pass the work on: {lack}"))
         if isinstance(self._place, int):
             with suppress(TimeoutError):
                 await self._client.wait_for_workers(self._place, _START)

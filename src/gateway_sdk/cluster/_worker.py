@@ -3,14 +3,13 @@
 import asyncio
 import pickle
 import platform
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from gateway_sdk import bulk
@@ -80,12 +79,6 @@ class Work:
         name = self.function
         method = next(getattr(area, name) for area in _AREAS(gateway) if hasattr(area, name))
         return gateway, lambda arguments: method(**dict(arguments))
-
-
-def seen(versions: str, dask_scheduler: Any) -> dict[str, float] | str:
-    """Return for how many seconds the scheduler has not heard of each worker, or what it lacks."""
-    now, workers = time.time(), dask_scheduler.workers
-    return check(versions, None) or {name: now - one.last_seen for name, one in workers.items()}
 
 
 def check(versions: str, work: Sealed | None) -> str | None:
@@ -165,7 +158,9 @@ async def _results(job: Work, call: Call, items: Sequence[Any]) -> Results:
             failed[number] = error
             raise
 
-    run = bulk.run(once, new(), key=_number, journal=kept, concurrency=job.concurrency, patience=0)
+    run = bulk.run(
+        once, new(), key=itemgetter(0), journal=kept, concurrency=job.concurrency, patience=0
+    )
     try:
         async with aclosing(run):
             async for result in run:
@@ -175,10 +170,6 @@ async def _results(job: Work, call: Call, items: Sequence[Any]) -> Results:
         cause = error.__cause__ if isinstance(error, OutageError) else None
         return results, _portable(cause or error)
     return results, None
-
-
-def _number(pair: tuple[int, Any]) -> int:
-    return pair[0]
 
 
 def _portable(error: Any) -> Any:

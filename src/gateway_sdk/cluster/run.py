@@ -40,14 +40,7 @@ _Slot = tuple[int, RateLimit | None]
 _LINGER: Final = 0.005
 """Seconds in which further items may join a chunk."""
 
-_HELD_HERE: Final = {
-    "headers",
-    "http_client",
-    "observers",
-    "rate_limit",
-    "token_header",
-    "transport",
-}
+_HELD: Final = {"headers", "http_client", "observers", "rate_limit", "token_header", "transport"}
 """Settings of a session that hold secrets, or that cannot travel."""
 
 
@@ -156,7 +149,7 @@ def _checked(work: Any) -> Any:
 
 def _settings(session: Mapping[str, Any] | None) -> dict[str, Any]:
     settings = dict(session or {})
-    held = sorted(_HELD_HERE & settings.keys())
+    held = sorted(_HELD & settings.keys())
     if not callable(settings.get("access_token", callable)):
         held.append("access_token")
     if isinstance(cert := settings.get("cert"), tuple) and cert[2:]:
