@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from gateway_sdk.cluster._worker import (
     VERSIONS,
     EndOfRun,
+    KilledError,
     Results,
     Sealed,
     check,
@@ -60,9 +61,9 @@ class Workers:
         self._checked: dict[str, str | None] = {}  # by worker: why it cannot do the work
         self._given = Counter[str]()  # by worker: chunks
 
-    async def do(self, slot: int, rate: RateLimit | None, items: list[Any]) -> Results | None:
-        """Do a chunk, also elsewhere if its worker does not answer; None if it ends workers."""
-        arguments = self._work, slot, rate, Sealed(items)
+    async def do(self, slot: int, rate: RateLimit | None, items: list[Any]) -> Results:
+        """Do a chunk, also elsewhere if its worker does not answer."""
+        arguments = slot, rate, Sealed(items)
         tries, deaths = dict[asyncio.Task[Any], str](), 0
         try:
             while deaths < _DEATHS:
@@ -70,49 +71,52 @@ class Workers:
                 for task in [task for task, worker in tries.items() if worker not in self._there]:
                     self._forget(tries, task)
                     deaths += 1
-                worker = min(fit, key=self._given.__getitem__, default="")
-                if not fit & {*tries.values()} and await self._is_fit(worker):
-                    future = self._client.submit(run_chunk, *arguments, pure=False, workers=worker)
-                    tries[asyncio.ensure_future(future.result())] = worker
+                if fit and not fit & {*tries.values()}:
+                    worker = min(fit, key=self._given.__getitem__)
+                    task = asyncio.ensure_future(self._try(self._client, worker, *arguments))
+                    tries[task] = worker
                     self._given[worker] += 1
                 tick = asyncio.ensure_future(asyncio.sleep(_LOOK))
                 await asyncio.wait([*tries, tick], return_when=asyncio.FIRST_COMPLETED)
                 tick.cancel()
-                for task in tries:
-                    if task.done():
-                        return self._result(task)
+                for task in [task for task in tries if task.done()]:
+                    self._forget(tries, task)
+                    if results := self._result(task):
+                        return results
         finally:
             for task in [*tries]:
                 self._forget(tries, task)
-        return None
+        raise KilledError
 
     def _forget(self, tries: "dict[asyncio.Task[Any], str]", task: "asyncio.Task[Any]") -> None:
         task.cancel()
         self._given[tries.pop(task)] -= 1
 
-    def _result(self, task: "asyncio.Task[Any]") -> Results | None:
-        try:
-            results: Results = task.result().open()
-        except _distributed.KilledWorker:  # they had the same address
+    async def _try(self, client: Any, worker: str, *arguments: Any) -> Results | None:
+        """Give a chunk to a worker; None if it cannot do the work."""
+        if worker not in self._checked:  # a task that it cannot load would end it
+            question = check, VERSIONS, self._work
+            answers = await client.run(*question, workers=[worker], on_error="return")
+            if isinstance(answer := answers.get(worker, OSError()), OSError):  # it has gone
+                self._there.pop(worker, None)
+                return None
+            self._checked[worker] = _lack(answer)
+        if self._checked[worker]:
             return None
-        except _LOST:
-            raise self._gone("went away during the work") from None
-        except Exception as error:
-            raise EndOfRun(self._wrong(f"cannot do the work: {error!r}")) from error
+        future = client.submit(run_chunk, self._work, *arguments, pure=False, workers=worker)
+        results: Results = (await future.result()).open()
         self._has_worked = True
         return results
 
-    async def _is_fit(self, worker: str) -> bool:
-        """Ask a worker that is new: a task that it cannot load would end it."""
-        if worker and worker not in self._checked:
-            with suppress(OSError, _distributed.CancelledError):  # it goes meanwhile
-                async with asyncio.timeout(_SILENT):
-                    found = await self._client.run(
-                        check, VERSIONS, self._work, workers=[worker], on_error="return"
-                    )
-                if not isinstance(problem := found.get(worker, OSError()), OSError):
-                    self._checked[worker] = _lack(problem)
-        return self._is_connected and self._checked.get(worker, "unknown") is None
+    def _result(self, task: "asyncio.Task[Results | None]") -> Results | None:
+        try:
+            return task.result()
+        except _distributed.KilledWorker:  # they had the same address
+            raise KilledError from None
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, _LOST) or not self._is_connected:
+                raise self._gone("went away during the work") from None
+            raise EndOfRun(self._wrong(f"cannot do the work: {error!r}")) from error
 
     async def _look(self) -> set[str]:
         """Return the workers that answer and can do the work; raise what is wrong."""

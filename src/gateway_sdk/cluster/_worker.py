@@ -62,6 +62,10 @@ class EndOfRun(BaseException):
         self.error = error
 
 
+class KilledError(Exception):
+    """A chunk was under way in several workers that ended."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What a worker needs to know of a run."""

@@ -25,7 +25,7 @@ from typing_extensions import TypeVar
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
 from gateway_sdk.bulk.run import Results as Yielded
-from gateway_sdk.cluster._worker import ONCE, EndOfRun, Sealed, Work
+from gateway_sdk.cluster._worker import ONCE, EndOfRun, KilledError, Sealed, Work
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
 from gateway_sdk.outcome import Outcome, Repeatability
 from gateway_sdk.rate_limit import RateLimit
@@ -270,10 +270,10 @@ class _Chunks:
         results: dict[int, Any] = {}
         error: GatewayError | EndOfRun | None = killed
         try:
-            done = await self._workers.do(*slot, [item for item, _ in chunk])
-            if done is None and killed is None:
+            results, error = await self._workers.do(*slot, [item for item, _ in chunk])
+        except KilledError:
+            if killed is None:
                 return False
-            results, error = done or (results, killed)
         except (GatewayError, EndOfRun) as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - ours: else the items would wait for ever
