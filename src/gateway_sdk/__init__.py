@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway_sdk import auth as auth, bulk as bulk, models as models, operations as operations
     from gateway_sdk._content.files import Multipart as Multipart
-    from gateway_sdk._transport.public import GatewayTransport as GatewayTransport
+    from gateway_sdk._transport.gateway_transport import GatewayTransport as GatewayTransport
     from gateway_sdk._version import __version__ as __version__
     from gateway_sdk.auth import Token as Token, TokenSource as TokenSource
     from gateway_sdk.errors import *
@@ -37,7 +37,7 @@ else:
         {
             "gateway_sdk.retry_policy": "RetryBudget RetryPolicy",
             "gateway_sdk._content.files": "Multipart",
-            "gateway_sdk._transport.public": "GatewayTransport",
+            "gateway_sdk._transport.gateway_transport": "GatewayTransport",
             "gateway_sdk.rate_limit": "Limiter RateLimit",
             "gateway_sdk._version": "__version__",
             "gateway_sdk.auth": "",

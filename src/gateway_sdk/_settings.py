@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway_sdk._call.options import OPTIONS, CallSettings
 from gateway_sdk._call.shared_state import SHARED, SharedSettings
-from gateway_sdk._transport.public import TRANSPORT, TransportSettings
+from gateway_sdk._transport.settings import TRANSPORT, TransportSettings
 from gateway_sdk._url import origin_of_text, parse_url
 from gateway_sdk.auth.source import AccessTokenGiven
 from gateway_sdk.errors import ConfigurationError

@@ -20,7 +20,8 @@ from gateway_sdk import (
 )
 from gateway_sdk._call import call, shared_state
 from gateway_sdk._call.retry import Bucket
-from gateway_sdk._transport.custom import CustomTransport
+from gateway_sdk._transport import gateway_transport
+from gateway_sdk._transport.through_httpx import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 from tests.support.calls import CALLS
 from tests.support.logins import Clock
@@ -58,7 +59,9 @@ def bucket_of(_: str, budget: RetryBudget | None) -> Bucket | None:
 async def session_on(gateway: Gateway, **options: Any) -> AsyncIterator[GatewaySession]:
     """Give a session on a gateway; its waits are random up to 0.5 s and 1 s."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_state, "make_transport", lambda *_: CustomTransport(gateway, None))
+        patch.setattr(
+            gateway_transport, "make_transport", lambda *_: CustomTransport(gateway, None)
+        )
         patch.setitem(cast("Any", shared_state.SHARED), "retry_budget", (RetryBudget(), bucket_of))
         # How long an attempt took decides whether another one fits before the deadline.
         patch.setattr(call, "time", SimpleNamespace(monotonic=now))

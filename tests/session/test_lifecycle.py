@@ -24,7 +24,7 @@ from gateway_sdk import (
     SessionStateError,
 )
 from gateway_sdk._call import deadline, shared_state
-from gateway_sdk._transport import public
+from gateway_sdk._transport import tls
 from tests.support.calls import CALLS, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
@@ -176,13 +176,13 @@ async def test_authorities_are_loaded_once_beside_the_event_loop(
 ) -> None:
     """Also without `async with`, by the first calls; one that is cancelled has sent nothing."""
     threads = list[threading.Thread]()
-    load = public._authorities
+    load = tls.authorities
 
     def noting(*given: Any) -> ssl.SSLContext:
         threads.append(threading.current_thread())
         return load(*given)
 
-    monkeypatch.setattr(public, "_authorities", noting)
+    monkeypatch.setattr(tls, "authorities", noting)
     gateway = session("https://127.0.0.1:1", retry=None)
     if entered:
         await gateway.__aenter__()
@@ -248,13 +248,13 @@ async def test_a_deadline_holds_while_authorities_are_loaded(
 ) -> None:
     """All threads may be busy."""
     may_go_on = threading.Event()
-    load = public._authorities
+    load = tls.authorities
 
     def waiting(*given: Any) -> ssl.SSLContext:
         may_go_on.wait(20)
         return load(*given)
 
-    monkeypatch.setattr(public, "_authorities", waiting)
+    monkeypatch.setattr(tls, "authorities", waiting)
     gateway = session("https://gateway.test")
     call = asyncio.create_task(CALLS["create_customer"](gateway))
     await asyncio.sleep(0)

@@ -26,7 +26,7 @@ from gateway_sdk import (
     RetryPolicy,
 )
 from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings
-from gateway_sdk._transport.public import CONNECTION
+from gateway_sdk._transport.settings import CONNECTION
 from tests.support.secrecy import CANARY, texts_of
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import httpx
 
 from gateway_sdk._transport import engine
-from gateway_sdk._transport.public import request_of, response_of
+from gateway_sdk._transport.gateway_transport import request_of, response_of
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.raw_server import Handler, raw_server
 

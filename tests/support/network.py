@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sdk._transport import connection as connections, dial, pool
+from gateway_sdk._transport import connection as connections, dial, pool, route
 from gateway_sdk._transport.connection import Connection
 from tests.support.raw_server import OK, field
 from tests.support.virtual_time import now
@@ -232,7 +232,8 @@ class Network:
             return await self._connect(dialler._host)
 
         monkeypatch.setattr(dial.Dialler, "connect", connect)
-        monkeypatch.setattr(dial, "in_thread", _here)
+        for module in (dial, route):
+            monkeypatch.setattr(module, "in_thread", _here)
         monkeypatch.setattr(connections, "_watch", lambda _: lambda: False)
         monkeypatch.setattr(
             Connection, "_acknowledgements", lambda one: one._transport.acknowledgements()

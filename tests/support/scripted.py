@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, RetryPolicy
-from gateway_sdk._call import shared_state
-from gateway_sdk._transport.custom import CustomTransport
+from gateway_sdk._transport import gateway_transport
+from gateway_sdk._transport.through_httpx import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
@@ -51,7 +51,9 @@ def scripted(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(shared_state, "make_transport", lambda *_: CustomTransport(engine, None))
+    monkeypatch.setattr(
+        gateway_transport, "make_transport", lambda *_: CustomTransport(engine, None)
+    )
     # Attempts that are not sent are counted here: `connect_wait` has its own tests.
     retry = RetryPolicy(connect_wait=0.0)
     given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, "sleep": sleep}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gateway_sdk import ConfigurationError, GatewaySession
-from gateway_sdk._transport import dial
-from gateway_sdk._transport.dial import proxy_for
+from gateway_sdk._transport import proxy
+from gateway_sdk._transport.proxy import proxy_for
 from tests.support.secrecy import CANARY, texts_of
 
 pytestmark = pytest.mark.usefixtures("environment")
@@ -134,7 +134,7 @@ def test_no_text_in_no_proxy_is_an_error(no_proxy: str) -> None:
     """Whatever somebody wrote there, a session can be opened."""
     for base_url in (GATEWAY, "https://10.1.2.3", "https://[2001:db8::1]:1"):
         for entry in no_proxy.split(","):
-            assert dial._covers(entry.strip(), httpx.URL(base_url)) in (True, False)
+            assert proxy._covers(entry.strip(), httpx.URL(base_url)) in (True, False)
 
 
 # --- addresses ----------------------------------------------------------------------------

@@ -26,8 +26,8 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
-from gateway_sdk._transport.dial import Route
 from gateway_sdk._transport.engine import Engine, Exchange
+from gateway_sdk._transport.route import Route
 from gateway_sdk.rate_limit import RateLimiter
 from tests.support.calls import CALLS, Renewing
 from tests.support.observers import Book

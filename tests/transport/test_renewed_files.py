@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewaySession
-from gateway_sdk._transport.dial import Route
+from gateway_sdk._transport.route import Route
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import Gateway

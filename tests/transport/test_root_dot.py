@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession
-from gateway_sdk._transport import dial
+from gateway_sdk._transport import proxy
 from gateway_sdk._url import is_loopback
 from tests.support.calls import CALLS
 from tests.support.certificates import Papers
@@ -85,7 +85,7 @@ async def test_a_gateway_and_a_proxy(
     ],
 )
 def test_no_proxy_is_the_same_with_and_without(no_proxy: str, host: str, covered: bool) -> None:
-    assert dial._covers(no_proxy, httpx.URL(f"https://{host}")) == covered
+    assert proxy._covers(no_proxy, httpx.URL(f"https://{host}")) == covered
 
 
 @pytest.mark.parametrize(

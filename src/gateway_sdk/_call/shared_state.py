@@ -21,8 +21,8 @@ from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, declared, is_async
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import with_added
-from gateway_sdk._transport.custom import client_closed
-from gateway_sdk._transport.public import EngineConfig, make_transport
+from gateway_sdk._transport.settings import EngineConfig
+from gateway_sdk._transport.through_httpx import client_closed
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
@@ -124,6 +124,9 @@ class SharedState:
         if (client := self._engine.http_client) is not None and client.is_closed:
             raise client_closed()
         if self._transport is None:
+            # Here: a program that makes no call does not load what opens connections.
+            from gateway_sdk._transport.gateway_transport import make_transport  # noqa: PLC0415
+
             self._loop = _running_loop()
             self._transport = make_transport(self._engine, self.base_url)
             self._process = os.getpid()

@@ -18,10 +18,11 @@ from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import field_lines
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
-from gateway_sdk._transport.custom import has_mock, send_by_httpx
-from gateway_sdk._transport.dial import Route
+from gateway_sdk._transport.mocks import has_mock
 from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.reply_reader import ReplyReader
+from gateway_sdk._transport.route import Route
+from gateway_sdk._transport.through_httpx import send_by_httpx
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
     Request,
