@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Repeatability as Repeatability,
         Reply as Reply,
     )
-    from gateway_sdk.rate_limit import Limiter as Limiter, RateLimit as RateLimit
+    from gateway_sdk.rate_limit import RateLimit as RateLimit
     from gateway_sdk.retry_policy import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
     from gateway_sdk.session import GatewaySession as GatewaySession
 else:
@@ -38,7 +38,7 @@ else:
             "gateway_sdk.retry_policy": "RetryBudget RetryPolicy",
             "gateway_sdk._content.files": "Multipart",
             "gateway_sdk._transport.gateway_transport": "GatewayTransport",
-            "gateway_sdk.rate_limit": "Limiter RateLimit",
+            "gateway_sdk.rate_limit": "RateLimit",
             "gateway_sdk._version": "__version__",
             "gateway_sdk.auth": "",
             "gateway_sdk.auth.source": "TokenSource",

@@ -1,26 +1,11 @@
 """A limit of the rate of requests: a number of requests in a number of seconds."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
 
 from gateway_sdk._checks import check_count, check_seconds
 from gateway_sdk.errors import ConfigurationError
-
-
-class Limiter(ABC):
-    """Decides when a request may be sent; one object may serve several sessions of a loop."""
-
-    @abstractmethod
-    async def enter(self) -> None:
-        """Wait until a request may be sent; called before each attempt, in order of arrival.
-
-        What it raises ends the call, and nothing is sent.
-        """
-
-    def begin(self) -> None:  # noqa: B027 - a limit may count when a request passes
-        """Called when the first byte of a request leaves that has passed, or if none will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +27,8 @@ class RateLimit:
             raise ConfigurationError("must be a number of seconds", setting="seconds")
 
 
-class RateLimiter(Limiter):
-    """Keeps a `RateLimit` in one process."""
+class RateLimiter:
+    """Keeps a `RateLimit` in one session."""
 
     # A caller that is cancelled while it waits takes no turn. Between `enter` and `begin` a
     # request has its place in the limit, however long that takes.
@@ -56,7 +41,7 @@ class RateLimiter(Limiter):
         self._begun = asyncio.Event()
 
     async def enter(self) -> None:
-        """Wait until a request may be sent."""
+        """Wait until a request may be sent, in order of arrival."""
         loop = asyncio.get_running_loop()
         async with self._first:
             while not self._has_room(now := loop.time()):
@@ -68,7 +53,7 @@ class RateLimiter(Limiter):
             self._unsent += 1
 
     def begin(self) -> None:
-        """Count a request that has passed as sent now."""
+        """Count a request that has passed as sent now, or as one that will not be."""
         self._unsent -= 1
         self._sent.append(asyncio.get_running_loop().time())
         self._begun.set()

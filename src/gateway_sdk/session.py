@@ -68,7 +68,7 @@ class GatewaySession(NotPickled):
             max_connections: The largest number of requests at the same time, 50 by default; the
                 others wait in their order.
             rate_limit: A `RateLimit`, the largest number of requests in a time; the others wait in
-                their order. Or a `Limiter` of your own.
+                their order.
             retry_budget: Limits the retries of the whole session; None for no limit.
             verify: True for the usual certificate authorities (the default), the path of a CA
                 file or folder, or an `ssl.SSLContext`.

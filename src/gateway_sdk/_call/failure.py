@@ -59,11 +59,7 @@ def raise_failure(
     error: Exception, request: Request, reply: RawReply | None, *, is_ours: bool
 ) -> NoReturn:
     """Raise the error for a failed attempt, with the outcome that is proven."""
-    is_of_limiter = error is request.transmission.limiter_error
-    if is_of_limiter and not isinstance(error, GatewayError):
-        raise error  # whatever it says, it says nothing of the gateway
-    if isinstance(error, GatewayError) and (error.operation is None or is_of_limiter):
-        # Of this call: its content or its rate limit failed.
+    if isinstance(error, GatewayError) and error.operation is None:  # of this call
         if isinstance(error, UploadFailedError):
             raise error  # made for this call, and with what the content raised as its context
         own = copy(error)  # other calls may hold it too

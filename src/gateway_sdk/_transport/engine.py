@@ -33,7 +33,7 @@ from gateway_sdk._transport.trust import Trust
 from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import OwnCancellation
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.rate_limit import Limiter
+from gateway_sdk.rate_limit import RateLimiter
 
 _REDIRECTED: Final = 300
 _REFUSED: Final = 400
@@ -253,7 +253,7 @@ class Exchange(httpx.AsyncByteStream):
             raise httpx.ConnectError("the connection was closed") from connection.failure
         self._transmission.check()
         if self._transmission.on_sent is not None:
-            self._transmission.end_turn()  # if the limiter raises an error, nothing is sent
+            self._transmission.end_turn()
         self._transmission.sent = True
 
     def _receive_early(self) -> None:
@@ -293,7 +293,7 @@ class Engine:
         stamp: Callable[[], object] = lambda: None,
         *,
         proxy: httpx.Proxy | None = None,
-        limiter: Limiter | None = None,
+        limiter: RateLimiter | None = None,
     ) -> None:
         self._slots = Slots(max_connections)
         self._limiter = limiter

@@ -23,12 +23,12 @@ from gateway_sdk._transport.tls import authorities, ssl_context, stamp_of
 from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
 from gateway_sdk._url import origin_of
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.rate_limit import RateLimit, RateLimiter
+from gateway_sdk.rate_limit import RateLimiter
 
 
 def make_transport(config: EngineConfig, url: httpx.URL) -> Transport:
     rate, client, transport = config.rate_limit, config.http_client, config.transport
-    limiter = RateLimiter(rate) if isinstance(rate, RateLimit) else rate
+    limiter = None if rate is None else RateLimiter(rate)
     if client is not None:
         library = library_of(client, "AsyncClient")
         through = ClientTransport(client, library)

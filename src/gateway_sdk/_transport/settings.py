@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict
 from gateway_sdk._checks import check_count, check_switch, checked, declared
 from gateway_sdk._transport.through_httpx import AnyClient, AnyTransport, library_of
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.rate_limit import Limiter, RateLimit
+from gateway_sdk.rate_limit import RateLimit
 
 Authorities: TypeAlias = ssl.SSLContext | str | Path | Literal[True]
 Certificate: TypeAlias = (
@@ -52,10 +52,8 @@ def _check_kind(name: str, value: object, *, kind: str) -> object:
 
 
 def _check_rate_limit(name: str, limit: object) -> object:
-    if limit is not None and not isinstance(limit, RateLimit | Limiter):
-        raise ConfigurationError(
-            "must be a RateLimit, a Limiter, or None for no limit", setting=name
-        )
+    if limit is not None and not isinstance(limit, RateLimit):
+        raise ConfigurationError("must be a RateLimit, or None for no limit", setting=name)
     return limit
 
 
@@ -75,7 +73,7 @@ class TransportSettings(ConnectionSettings, total=False):
 
     transport: Annotated[AnyTransport | None, None, partial(_check_kind, kind="AsyncBaseTransport")]
     http_client: Annotated[AnyClient | None, None, partial(_check_kind, kind="AsyncClient")]
-    rate_limit: Annotated[RateLimit | Limiter | None, None, _check_rate_limit]
+    rate_limit: Annotated[RateLimit | None, None, _check_rate_limit]
 
 
 CONNECTION: Final = declared(ConnectionSettings)
@@ -93,7 +91,7 @@ class EngineConfig:
     cert: Certificate | None = field(repr=False)
     proxy: str | None = field(repr=False)
     trust_env: bool
-    rate_limit: RateLimit | Limiter | None
+    rate_limit: RateLimit | None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:

@@ -13,7 +13,7 @@ import httpx
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._transport.transmission import EXTENSION, Request
 from gateway_sdk.errors import SessionStateError
-from gateway_sdk.rate_limit import Limiter
+from gateway_sdk.rate_limit import RateLimiter
 
 _LIBRARIES: Final = ("httpx", "httpx2")
 _DECODED: Final = ("content-encoding", "content-length", "transfer-encoding")
@@ -78,7 +78,7 @@ class CustomTransport:
     def __init__(
         self,
         transport: AnyTransport,
-        limiter: Limiter | None,
+        limiter: RateLimiter | None,
         library: Any = httpx,
         *,
         tells_what_was_sent: bool = False,

@@ -10,7 +10,7 @@ import httpx
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 from gateway_sdk.errors import Phase
-from gateway_sdk.rate_limit import Limiter
+from gateway_sdk.rate_limit import RateLimiter
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -66,7 +66,6 @@ class Transmission:
     # What that transport raised before it had sent anything. Whoever
     # catches it there may send the request in another way, so another error proves nothing.
     failed_unsent: BaseException | None = None
-    limiter_error: Exception | None = None  # raised by the limiter of the user
 
     def is_unsent(self, error: BaseException) -> bool:
         """Tell whether nothing was sent in the attempt that ended with this error."""
@@ -77,15 +76,12 @@ class Transmission:
         """What the attempt waits for now."""
         return self.waits_for or ("reply" if self.sent else "connection")
 
-    async def enter(self, limiter: Limiter) -> None:
+    async def enter(self, limiter: RateLimiter) -> None:
         """Pass a limiter, and note how long the request waited."""
         loop = asyncio.get_running_loop()
         began, self.waits_for = loop.time(), "rate_limit"
         try:
             await limiter.enter()
-        except Exception as error:
-            self.limiter_error = error
-            raise
         finally:
             self.rate_wait = loop.time() - began
         self.on_sent, self.waits_for = limiter.begin, None
@@ -94,11 +90,7 @@ class Transmission:
         """Tell the rate limit that the request is sent now, or will not be."""
         on_sent, self.on_sent = self.on_sent, None
         if on_sent is not None:
-            try:
-                on_sent()
-            except Exception as error:
-                self.limiter_error = error
-                raise
+            on_sent()
 
 
 @dataclass(slots=True, eq=False, repr=False)
