@@ -20,15 +20,12 @@ import pytest
 
 from gateway_sdk._transport import connection as connections, dial, pool, route
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.trust import PROBE, SILENCE
 from tests.support.raw_server import OK, field
 from tests.support.virtual_time import now
 
 DELAY: Final = 0.02
 """Seconds on the way, for each direction."""
-PROBE: Final = 3.0
-"""Seconds after which the system asks a silent peer whether it lives."""
-GIVES_UP: Final = 12.0
-"""Seconds of silence after which it gives up."""
 
 
 class Server:
@@ -130,7 +127,7 @@ class Flow(asyncio.Transport):
         self._is_forgotten, self._is_answered = True, answers
         self._heard_at = max(self._heard_at, now() - PROBE)
         if not answers:
-            self._loop.call_later(GIVES_UP, self._give_up)
+            self._loop.call_later(SILENCE, self._give_up)
         self._drop()
 
     def become_foreign(self) -> None:

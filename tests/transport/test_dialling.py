@@ -109,13 +109,19 @@ async def test_a_silent_address_is_tried_later_for_a_while(
         assert names.tried[0] == first
 
 
+PROBES: Final = {"TCP_KEEPIDLE": 3, "TCP_KEEPALIVE": 3, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 7}
+
+
 async def test_the_system_probes_what_is_silent(names: Names) -> None:
     """Set before connecting: some systems do not take it later."""
     with await names.dialler(V4)._dial() as end:
         assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL", "TCP_KEEPCNT"):
-            if hasattr(socket, name):
-                assert end.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == 3
+        found = {
+            name: end.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+            for name in PROBES
+            if hasattr(socket, name)
+        }
+        assert found == {name: PROBES[name] for name in found}
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 0
 

@@ -7,6 +7,7 @@ import pytest
 from gateway_sdk import Advice, Outcome, ReplyTimeoutError
 from gateway_sdk._transport import connection as module
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.trust import SILENCE
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.truth import open_session, short
@@ -18,9 +19,9 @@ SILENT = "timed out: the network acknowledges nothing any more"
 @pytest.mark.parametrize(
     ("waiting", "seconds", "is_ended"),
     [
-        (True, 20.0, True),  # two thirds of the time-out
-        (True, 19.9, False),
-        (False, 29.0, False),  # the server has it, and works; or it pauses reading
+        (True, SILENCE, True),
+        (True, SILENCE - 0.1, False),  # it may be away for a while
+        (False, 119.0, False),  # the server has it, and works; or it pauses reading
     ],
 )
 async def test_silence_ends_a_call_before_its_time(
@@ -43,7 +44,7 @@ async def test_silence_ends_a_call_before_its_time(
     monkeypatch.setattr(Connection, "_acknowledgements", known)
     async with (
         raw_server(handle) as url,
-        open_session(url, Witness(), timeout=short(read=30.0)) as session,
+        open_session(url, Witness(), timeout=short(read=120.0)) as session,
     ):
         call = asyncio.create_task(CALLS["create_customer"](session))
         if is_ended:

@@ -73,15 +73,15 @@ def test_what_ended_a_connection_is_avoided_until_later_rests_last_longer(
         assert trust.has_learned == (shortest < math.inf)
 
 
-@given(st.booleans(), SECONDS, SECONDS, SECONDS, SECONDS)
-def test_what_must_not_be_sent_twice_needs_a_sign_of_life(
-    has_proxy: bool, rest: float, unheard: float, lost_at: float, passed: float
+@given(st.booleans(), st.booleans(), SECONDS, SECONDS, SECONDS, SECONDS)
+def test_a_longer_rest_needs_a_sign_of_life(
+    has_proxy: bool, once: bool, rest: float, unheard: float, lost_at: float, passed: float
 ) -> None:
     trust = Trust(has_proxy=has_proxy)
     trust.note_loss(lost_at)
     for at, is_troubled in ((lost_at + passed, True), (lost_at + TROUBLED + passed, has_proxy)):
-        allowed = trust.allows_once(at, rest, lambda _: unheard)
-        assert allowed == (not is_troubled and min(rest, unheard) < SIGN_OF_LIFE)
+        allowed = trust.allows(at, rest, lambda _: unheard, once=once)
+        assert allowed == (not (once and is_troubled) and min(rest, unheard) < SIGN_OF_LIFE)
 
 
 def test_connections_do_not_all_end_together() -> None:
@@ -247,7 +247,7 @@ async def test_a_longer_rest_needs_an_acknowledgement(
         unheard[0] = heard
         await here.call(operation)
 
-    assert here.relay.made == (1 if is_used or operation == READ else 2)
+    assert here.relay.made == (1 if is_used else 2)
 
 
 @pytest.mark.usefixtures("unheard")
@@ -294,29 +294,25 @@ async def test_one_that_rested_too_long_is_replaced(clock: Clock) -> None:
 async def test_a_connection_has_an_age(clock: Clock) -> None:
     """Also one that is always busy: the next one follows the name."""
     async with route() as here:
-        for _ in range(30):
+        for _ in range(75):
             await here.call(READ)
-            clock.now += 10.0
+            clock.now += 4.0
 
     assert 2 <= here.relay.made <= 4
 
 
+@pytest.mark.parametrize("operation", [READ, ONCE])
 async def test_what_rests_while_the_machine_sleeps_grows_old(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, operation: str
 ) -> None:
     """The clock of the system stands still meanwhile; its acknowledgements look young."""
     monkeypatch.setattr(Connection, "_acknowledgements", lambda _: (False, 0.5))
     async with route() as here:
         await here.open(1)
-        clock.now += 20.0  # and not the loop's clock
-        await here.call(READ)
-        assert here.relay.made == 1
-        clock.now += 20.0
-        await here.call(ONCE)
-        assert here.relay.made == 2
-        clock.now += 60.0
-        await here.call(READ)
-        assert here.relay.made == 3
+        for number, seconds in enumerate((4.0, 20.0, 60.0)):
+            clock.now += seconds  # and not the loop's clock
+            await here.call(operation)
+            assert here.relay.made == 1 + number
 
 
 @pytest.mark.parametrize("platform", ["linux", "win32"])

@@ -18,14 +18,13 @@ from typing import Final, cast
 
 from gateway_sdk._transport.tls_layer import TlsLayer
 from gateway_sdk._transport.transmission import SILENT
+from gateway_sdk._transport.trust import SILENCE
 
 MOST_UNREAD: Final = 2**18
 """The limit of received bytes that are not read yet; above it, the server has to wait."""
 
 _LOOK: Final = 2.0
 """Seconds after which a wait looks whether the network is silent."""
-_SILENT: Final = 2 / 3
-"""The part of a time-out after which a network that has acknowledged nothing ends the wait."""
 
 # Linux' struct tcp_info, up to what is read: the segments that are not acknowledged, and the
 # milliseconds since the last acknowledgement. Every answer to a probe is one.
@@ -51,7 +50,6 @@ class Connection(asyncio.Protocol):
         # When it looks; not read from the timer, which may have no time on uvloop.
         self._due = math.inf
         self._until = math.inf  # the end of a wait or a rest, by the loop's clock
-        self._patience: float | None = None  # the seconds of a wait
         # By the pool's clock: the end of its life and of its rest, and when it was opened, came to
         # rest and was taken again (0.0: never).
         self.ends_at = self._fit_until = math.inf
@@ -276,7 +274,6 @@ class Connection(asyncio.Protocol):
         # A future, because a coroutine for each reply takes longer.
         self._late = late
         self._waiter = asyncio.Future(loop=self._loop)
-        self._patience = seconds
         self._until = math.inf if seconds is None else self._loop.time() + seconds
         if self._until < self._due:
             self._start_timer()
@@ -285,9 +282,8 @@ class Connection(asyncio.Protocol):
     def _start_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._due = self._until
-        if not self._is_idle:
-            self._due = min(self._due, self._loop.time() + _LOOK)
+        look = math.inf if self._is_idle else self._loop.time() + _LOOK
+        self._due = min(self._until, look)
         self._timer = self._loop.call_at(self._due, self._look_at_end)
 
     def _look_at_end(self) -> None:
@@ -305,7 +301,7 @@ class Connection(asyncio.Protocol):
     def _is_silent(self) -> bool:
         # A server that pauses reading acknowledges what it takes, and then nothing waits for it.
         is_waiting, seconds = self._acknowledgements()
-        return is_waiting and self._patience is not None and seconds >= self._patience * _SILENT
+        return is_waiting and seconds >= SILENCE
 
     def _wake(self, error: Exception | None = None) -> None:
         waiter, self._waiter = self._waiter, None

@@ -11,6 +11,7 @@ from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias
 
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.trust import PROBE, SILENCE
 from gateway_sdk._waiting import SingleFlight, in_thread
 
 SocketAddress: TypeAlias = tuple[Any, ...]
@@ -25,9 +26,12 @@ DELAY: Final = 0.25
 AVOIDED: Final = 60.0
 """Seconds for which an address that did not answer in time is tried after the others."""
 
-_PROBES: Final = {"TCP_KEEPIDLE": 3, "TCP_KEEPALIVE": 3, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3}
-"""After 3 s of silence, and then every 3 s, the system asks whether the connection works still; 3
-questions without an answer end it. (TCP_KEEPALIVE is macOS' name of TCP_KEEPIDLE.)"""
+_PROBES: Final = {
+    "TCP_KEEPIDLE": PROBE,
+    "TCP_KEEPALIVE": PROBE,  # macOS' name of it
+    "TCP_KEEPINTVL": PROBE,
+    "TCP_KEEPCNT": SILENCE // PROBE - 1,  # the last one is waited for, too
+}
 
 
 class Dialler:

@@ -59,9 +59,9 @@ class Pool:
         while self.idle:
             connection, _ = self.idle.popitem()
             rest = at - connection.rested_at
-            needs_sign = rest >= PROVED and transmission.is_once
+            is_once = transmission.is_once
             if rest >= trust.most or (
-                needs_sign and not trust.allows_once(at, rest, connection.unheard)
+                rest >= PROVED and not trust.allows(at, rest, connection.unheard, once=is_once)
             ):
                 # A new one takes its place. The last one stays: what becomes of it is learned.
                 if self.idle:

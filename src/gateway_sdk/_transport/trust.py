@@ -7,10 +7,12 @@ one that must not be sent twice then has the outcome UNKNOWN, though nobody has 
 2. The server shows how long a rest may be: the shortest one that it ended without announcing it
    is learned, and connections are used well below it. It is forgotten when a rest that began
    later has lasted for twice as long.
-3. What must not be sent twice also needs a sign of life of the last seconds: the last reply, or
-   an acknowledgement that the system has heard.
-4. After a request was lost on a connection that had rested, rule 3 is stricter for a while: only a
-   reply of the last second counts. Behind a proxy always, whose acknowledgements prove one hop.
+3. A connection needs a sign of life of the last seconds: the last reply, or an acknowledgement
+   that the system has heard.
+4. After a request was lost on a connection that had rested, rule 3 is stricter for a while for what
+   must not be sent twice: only a reply of the last second counts. Behind a proxy always, whose
+   acknowledgements prove one hop.
+5. A peer whose system has answered nothing for `SILENCE`, though it was asked, is gone.
 """
 
 import math
@@ -25,8 +27,17 @@ AGE: Final = 120.0
 """Seconds for which a connection is used, more or less: the next one follows the name, which may
 have other addresses."""
 
+PROBE: Final = 3
+"""Seconds without a sign of life after which the system asks the peer's for one."""
+
 SIGN_OF_LIFE: Final = 5.0
-"""Seconds for which a sign of life counts: the system probes an idle connection every 3 s."""
+"""Seconds for which a sign of life counts."""
+
+SILENCE: Final = 24
+"""Seconds of silence after which the peer is gone, and a call on the connection ends, however long
+its time-out is: the system has asked seven times, or repeated what was sent. Not less: a virtual
+machine that moves, or a client that changes the Wi-Fi, may be away for 12 s, and goes on then. TCP
+doubles its pauses, so it may hear of that after 24 s only."""
 
 PROVED: Final = 1.0
 """Seconds for which a reply is a proof on a route that had trouble: common servers end an idle
@@ -62,9 +73,11 @@ class Trust:
         """Return for how long a new connection is used: not all of them end together."""
         return AGE * random.uniform(0.8, 1.2)  # noqa: S311
 
-    def allows_once(self, at: float, rest: float, unheard: Callable[[float], float]) -> bool:
-        """Tell whether a connection may carry what must not be sent twice, after a longer rest."""
-        if at < self._troubled_until:
+    def allows(
+        self, at: float, rest: float, unheard: Callable[[float], float], *, once: bool
+    ) -> bool:
+        """Tell whether a connection may carry a request after a rest of `PROVED` or longer."""
+        if once and at < self._troubled_until:
             return False
         return rest < SIGN_OF_LIFE or unheard(at) < SIGN_OF_LIFE
 
