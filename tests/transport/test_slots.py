@@ -1,83 +1,65 @@
-"""The slots: bounded, fair, none lost when callers are cancelled."""
+"""The slots: bounded, fair; none is lost, and none is given back twice."""
 
 import asyncio
-import time
+from typing import Final
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gateway_sdk._transport.engine import Slots
 from gateway_sdk._transport.transmission import Transmission
+from tests.support.failing_steps import turns
 
 
-class Gate(Slots):
-    async def pass_in(self, seconds: float | None = None) -> None:
-        if not self.take():
-            await self.wait(seconds, Transmission())
+class Caller:
+    def __init__(self, slots: Slots, seconds: float | None, entered: list["Caller"]) -> None:
+        self._slots, self._seconds, self._entered = slots, seconds, entered
+        self.may_end = asyncio.Event()
+        self.is_inside = False
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        if not self._slots.take():
+            await self._slots.wait(self._seconds, Transmission())
+        self.is_inside = True
+        self._entered.append(self)
+        try:
+            await self.may_end.wait()
+        finally:
+            self.is_inside = False
+            self._slots.give_back()
 
 
-async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
-    gate, loop = Gate(1), asyncio.get_running_loop()
-    await gate.pass_in()
-    waiting = asyncio.create_task(gate.pass_in(0.005))
-    await asyncio.sleep(0)
-
-    loop.call_later(0.002, gate.give_back)  # in the turn of the timer, and before it
-    until = time.monotonic() + 0.02
-    while time.monotonic() < until:
-        pass
-    await waiting
-
-    assert gate.free == 0
+# A caller comes, one comes whose time is over in the next turn, one ends, one is cancelled.
+STEPS: Final = st.sampled_from(["come", "hurry", "end", "cancel"])
+TURNS: Final = st.integers(0, 2)
+"""Turns of the event loop behind a step."""
 
 
-async def test_a_slot_handed_to_a_caller_being_cancelled_is_passed_on() -> None:
-    gate = Gate(1)
-    await gate.pass_in()
-    waiting = asyncio.create_task(gate.pass_in())
-    await asyncio.sleep(0)
-
-    gate.give_back()  # the slot is the waiter's now, but its task has not run yet
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-
-    assert waiting.cancelled()
-    assert gate.free == 1
-
-
+@settings(max_examples=500)
 @given(
-    st.integers(1, 4),
-    st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=30),
+    st.integers(1, 2), st.lists(st.tuples(STEPS, st.integers(0, 3), TURNS), min_size=6, max_size=30)
 )
-def test_every_slot_comes_back(size: int, callers: list[tuple[int, bool]]) -> None:
-    """However callers come, hold on and are cancelled; to one slot they come in their order."""
+def test_every_slot_comes_back_once(size: int, steps: list[tuple[str, int, int]]) -> None:
+    """In any order, also in one turn of the event loop; to one slot callers come in their order."""
 
     async def scenario() -> None:
-        gate, order = Gate(size), list[int]()
-        inside = most = 0
+        slots, callers, entered = Slots(size), list[Caller](), list[Caller]()
+        for step, number, more in steps:
+            if step in ("come", "hurry"):
+                seconds = None if step == "come" else 0.0
+                callers.append(Caller(slots, seconds, entered))
+            elif number < len(callers):
+                caller = callers[-1 - number]
+                caller.may_end.set() if step == "end" else caller.task.cancel()
+            await turns(more)
+            assert sum(one.is_inside for one in callers) <= size - slots.free <= size
+        await turns(5)
+        assert sum(one.is_inside for one in callers) == size - slots.free
+        for one in callers:
+            one.may_end.set()
+        await asyncio.gather(*(one.task for one in callers), return_exceptions=True)
 
-        async def caller(number: int, turns: int) -> None:
-            nonlocal inside, most
-            await gate.pass_in()
-            order.append(number)
-            inside += 1
-            most = max(most, inside)
-            try:
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-            finally:
-                inside -= 1
-                gate.give_back()
-
-        tasks: list[asyncio.Task[None]] = []
-        for number, (turns, cancelled) in enumerate(callers):
-            tasks.append(asyncio.create_task(caller(number, turns)))
-            await asyncio.sleep(0)
-            if cancelled:
-                tasks[len(tasks) // 2].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-        assert order == sorted(order) or size > 1
-        assert most <= size
-        assert (gate.free, len(gate.waiters)) == (size, 0)
+        assert (slots.free, len(slots.waiters)) == (size, 0)
+        assert size > 1 or entered == [one for one in callers if one in entered]
 
     asyncio.run(scenario())
