@@ -207,12 +207,12 @@ async def test_models_are_loaded_once_beside_the_event_loop(
     threads = list[threading.Thread]()
     go_on = threading.Event()
 
-    def load(_: str) -> None:
+    def load() -> None:
         threads.append(threading.current_thread())
         assert go_on.wait(20)
 
     monkeypatch.setattr(shared_state.SharedState, "has_models", False)
-    monkeypatch.setattr(shared_state, "import_module", load)
+    monkeypatch.setattr(shared_state, "_load_models", load)
     if not can_start:
         monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("no thread")))
     gateway = session("http://127.0.0.1:1", retry=None)

@@ -68,6 +68,12 @@ class SharedSettings(TypedDict, total=False):
 SHARED: Final = declared(SharedSettings)
 
 
+def _load_models() -> None:
+    """Load what calls need: in the middle of one, a process may have no descriptors left."""
+    for name in ("models.records", "models.customer", "_content.body"):
+        import_module(f"gateway_sdk.{name}")
+
+
 class SharedState:
     has_models: ClassVar = False  # of this process: pydantic takes 30 ms for its first ones
 
@@ -93,8 +99,8 @@ class SharedState:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self.is_prepared = False  # what is slow is loaded
-        load = partial(import_module, "gateway_sdk.models.records")
-        self._models = SingleFlight(partial(in_thread, "gateway_sdk models", load, daemon=False))
+        start = partial(in_thread, "gateway_sdk models", _load_models, daemon=False)
+        self._models = SingleFlight(start)
         self._closing: SingleFlight[None] | None = None  # made at the end: it is a cycle
         # The first call opens it. While it is closing, calls in flight may end; others are refused.
         self.state: Literal["new", "open", "closing", "closed"] = "new"

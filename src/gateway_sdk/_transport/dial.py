@@ -1,6 +1,7 @@
 """The addresses of one host, and which of them answers first."""
 
 import asyncio
+import encodings.idna  # noqa: F401 - `getaddrinfo` would load it in the middle of a call
 import math
 import socket
 from collections.abc import Sequence
