@@ -194,15 +194,6 @@ async def test_tracers_do_not_change_the_engine(
     assert not caplog.records
 
 
-@pytest.mark.usefixtures("instrumented")
-async def test_a_mock_below_a_tracer_is_still_a_mock(by_engine: list[bytes]) -> None:
-    async with respx.mock() as router, session() as gateway:
-        router.post(LIST).respond(json=[COUNTRY])
-        assert len(await gateway.country_data.list_countries()) == 1
-
-    assert not by_engine
-
-
 @pytest.mark.parametrize("kind", ["a wrapper", "a function", "an object without a module"])
 async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     monkeypatch: pytest.MonkeyPatch,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -70,6 +71,19 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Provide a list that gets longer with each load."""
+    loads, load = list[None](), Route._load
+
+    def loading(route: Route) -> ssl.SSLContext:
+        loads.append(None)
+        return load(route)
+
+    monkeypatch.setattr(Route, "_load", loading)
+    return loads
+
+
 async def test_renewed_files_are_read(folder: Folder) -> None:
     """Without a restart, before the next handshake."""
     async with folder.session() as (session, _):
@@ -80,18 +94,17 @@ async def test_renewed_files_are_read(folder: Folder) -> None:
             assert await CALL(session) == {}
 
 
-async def test_the_same_files_are_read_once(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads: list[None] = []
-    load = Route._load
-    monkeypatch.setattr(Route, "_load", lambda route: loads.append(None) or load(route))  # type: ignore[func-returns-value]
+async def test_the_same_files_are_read_once(folder: Folder, loads: list[None]) -> None:
+    """Also by callers that come together after they have changed."""
     async with folder.session() as (session, _):
         for _ in range(3):
             assert await CALL(session) == {}
+        assert len(loads) == 1
+        folder.install()
+        await asyncio.gather(*(CALL(session) for _ in range(5)))
 
-    assert len(loads) == 1
-    assert len(folder.gateway.received) == 3
+    assert len(loads) == 2
+    assert len(folder.gateway.received) == 8
 
 
 @pytest.mark.parametrize("names", [["client.crt"], ["client.key"]], ids=lambda names: names[0])
@@ -177,16 +190,3 @@ async def test_a_context_of_the_user_is_left_alone(folder: Folder) -> None:
         engine: Any = session._caller.shared._transport
         assert engine._route._stamp_of() == []
         assert await engine._route.tls() is context
-
-
-async def test_callers_that_come_together_load_once(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads: list[None] = []
-    load = Route._load
-    monkeypatch.setattr(Route, "_load", lambda route: loads.append(None) or load(route))  # type: ignore[func-returns-value]
-    async with folder.session() as (session, _):
-        folder.install()
-        await asyncio.gather(*(CALL(session) for _ in range(5)))
-
-    assert len(loads) == 2

@@ -4,11 +4,9 @@ import socket
 import ssl
 from typing import Any, Final
 
-import httpx
 import pytest
 
 from gateway_sdk import GatewaySession
-from gateway_sdk._transport import proxy
 from gateway_sdk._url import is_loopback
 from tests.support.calls import CALLS
 from tests.support.certificates import Papers
@@ -68,24 +66,6 @@ async def test_a_gateway_and_a_proxy(
     assert names == [HOST]
     assert looked_up == [DOTTED]  # with the dot: without one, search domains are tried
     assert len(proxy.heads) == is_proxy
-
-
-@pytest.mark.parametrize(
-    ("no_proxy", "host", "covered"),
-    [
-        (HOST, DOTTED, True),
-        (DOTTED, HOST, True),
-        (DOTTED, DOTTED, True),
-        ("test.", f"{DOTTED}:8443", True),
-        (f"{HOST}:8443", f"{DOTTED}:8443", True),
-        (f"{HOST}:8443", DOTTED, False),
-        ("other.test.", DOTTED, False),
-        (".", HOST, False),
-        ("*.", HOST, False),
-    ],
-)
-def test_no_proxy_is_the_same_with_and_without(no_proxy: str, host: str, covered: bool) -> None:
-    assert proxy._covers(no_proxy, httpx.URL(f"https://{host}")) == covered
 
 
 @pytest.mark.parametrize(
