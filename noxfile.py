@@ -50,9 +50,13 @@ REDIS = shutil.which("redis-server")
 APART = tuple(f"--ignore=tests/{folder}" for folder in ("bare", "frozen", "real", "site"))
 # One more process than processors: often a test waits for a browser, a server or another process.
 IN_PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+ENGINES = "tests/browser/test_engines.py"  # of several browsers
+BROWSERS = {
+    "Chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "Firefox": ("firefox-esr", "firefox"),
+    "WebKitGTK (webkit2gtk-driver)": ("WebKitWebDriver",),
+    "Xvfb, for WebKitGTK": ("Xvfb",),
+}
 # Before pyenv's shims, some of which cannot start their version.
 os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", "")])
 # The tests start some hundred processes: without bytecode each compiles all libraries again, which
@@ -96,8 +100,10 @@ def install_for_tests(session: nox.Session) -> None:
     """Install what the suite needs, and warn of the tests that are skipped without a program."""
     if not REDIS:
         session.warn("not tested, because no redis-server was found: Redis, for tokens and queues")
-    if not CHROMIUM:
-        session.warn("not tested, because no Chromium was found: logging in with a real browser")
+    for name, programs in BROWSERS.items():
+        is_used = name == "Chromium" or f"--ignore={ENGINES}" not in session.posargs
+        if is_used and not any(map(shutil.which, programs)):
+            session.warn(f"not tested, because no {name} was found: logging in with it")
     groups = ("test", "browser", "examples")
     packages = (package for name in groups for package in group(name))
     # Else each of the parallel processes compiles all packages, at the same time as the others.

@@ -231,69 +231,6 @@ async def test_a_server_at_another_port_cannot_use_the_login(
     assert witness.starts == [200, 409]
 
 
-# Handles the requests of TAKES, and shows its own page; the fragment is its title.
-_WORKER = """
-self.addEventListener("install", () => self.skipWaiting());
-self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
-self.addEventListener("fetch", (event) => {
-  if (event.request.mode !== "navigate") return;
-  const isAnswer = new URL(event.request.url).pathname === "/callback";
-  const robbed = () => new Response("<script>document.title = location.hash</script>",
-    {headers: {"Content-Type": "text/html"}});
-  TAKES
-});
-"""
-TAKES = {
-    "the response": "if (isAnswer) event.respondWith(robbed());",
-    "everything": "event.respondWith(robbed());",
-    "everything, and passes on": "event.respondWith(isAnswer ? robbed() : fetch(event.request));",
-}
-
-
-async def plant(page: Page, takes: str) -> str:
-    """Leave a service worker in a browser; return the redirect URI at its port."""
-
-    def reply(request: Request) -> Response:
-        if request.url.path != "/deep/worker.js":
-            return HTMLResponse(ICON)
-        headers = {"Service-Worker-Allowed": "/"}  # so the path of the script does not matter
-        worker = _WORKER.replace("TAKES", TAKES[takes])
-        return Response(worker, media_type="text/javascript", headers=headers)
-
-    async with Site(reply).serve() as site:
-        await page.goto(site.url)
-        await page.evaluate(
-            """async () => {
-                await navigator.serviceWorker.register("/deep/worker.js", {scope: "/"});
-                await navigator.serviceWorker.ready;
-            }"""
-        )
-    return f"{site.url}/callback"
-
-
-@pytest.mark.parametrize("takes", TAKES)
-async def test_an_old_service_worker_gets_no_token(
-    page: Page, flow: ImplicitFlow, witness: Witness, takes: str
-) -> None:
-    """Without a login it would: the danger is real.
-
-    The start address removes one that lets it through; any other is not redirected to the
-    authorization server, so it gets neither state nor token.
-    """
-    redirect_uri = await plant(page, takes)
-    await page.goto(f"{redirect_uri}#access_token=CANARY")
-    assert await page.title() == "#access_token=CANARY"
-    async with under_way(flow, redirect_uri=redirect_uri) as waiting:
-        if takes == "the response":
-            await log_in(page, waiting)
-            assert [method for method, _ in witness.at("/callback")] == ["GET", "POST"]
-        else:
-            await page.goto(waiting.url)
-            assert page.url == waiting.url
-            assert 200 not in witness.starts
-            assert not waiting.token.done()
-
-
 # --- the port after the login ------------------------------------------------------------------
 
 # Another user tries to bind the port in every way, as soon as it may be free.

@@ -54,7 +54,7 @@ class StartAddress:
         # because requests of scripts are refused. Else the page's script removes both, because
         # WebKit ignores Clear-Site-Data here, and only then leads on. Cookies are not deleted.
         target = str(httpx.URL(authorization_url))  # ASCII, as a header must be
-        self.page = make_page("start_page.html", TARGET=target, CALLBACK=answer_path)
+        self.page = make_page("start.html", TARGET=target, CALLBACK=answer_path)
         self.page.headers.update(
             {
                 "Location": target,  # for programs without scripts
@@ -108,15 +108,17 @@ class CallbackHandler:
             return reply_with(404, text="There is nothing here.\n")
         if request.method == "GET":
             start = self.starts.get(path)
-            way = (request.headers.get("sec-fetch-dest"), request.headers.get("sec-fetch-site"))
-            if start is None and way == ("empty", "same-origin"):
-                return reply_with(204)  # in place of what a cache may hold of an earlier page
-            return _refuse_embedded(request) or (self._open(start, request) if start else page())
+            return self._open(start, request) if start else _show_page(request)
         if request.method == "POST" and path == self._path:
             return self._refuse_foreign(request) or self._take_response(request)
         return reply_with(405, {"Allow": "GET, POST"}, text="Only GET and POST.\n")
 
     def _open(self, start: StartAddress, request: CallbackRequest) -> httpx.Response:
+        if refused := _refuse_embedded(request):
+            # Perhaps a worker that an earlier page has left asks, and shows the reply as this page:
+            # then its script removes the worker. It has no secrets.
+            texts = {"TARGET": "", "CALLBACK": self._path}
+            return make_page("start.html", refused.status_code, **texts)
         if request.headers.get("sec-fetch-site") == "same-origin":
             # No user goes there from a page of this address. WebKit asks so a second time if it has
             # a worker with preload.
@@ -222,6 +224,13 @@ _OPENED_TWICE: Final = (
     "the address that starts the login was opened twice, and one of the two browsers or programs "
     "may belong to another user"
 )
+
+
+def _show_page(request: CallbackRequest) -> httpx.Response:
+    way = (request.headers.get("sec-fetch-dest"), request.headers.get("sec-fetch-site"))
+    if way == ("empty", "same-origin"):
+        return reply_with(204)  # in place of what a cache may hold of an earlier page
+    return _refuse_embedded(request) or page()
 
 
 def _refuse_embedded(request: CallbackRequest) -> httpx.Response | None:

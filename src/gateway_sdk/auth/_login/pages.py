@@ -28,12 +28,16 @@ def reply_with(
 
 @cache
 def page() -> httpx.Response:
-    return make_page("callback_page.html")
+    return make_page("callback.html")
 
 
-def make_page(name: str, **texts: str) -> httpx.Response:
+def make_page(name: str, status: int = 200, **texts: str) -> httpx.Response:
     # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
-    html = (files("gateway_sdk.auth._login") / name).read_text(encoding="utf-8")
+    frame, body = (
+        (files("gateway_sdk.auth._login") / file).read_text(encoding="utf-8")
+        for file in ("page.html", name)
+    )
+    html = frame.replace("BODY", body)
     for word, text in texts.items():
         html = html.replace(word, escape(text))
     # Allowed are its script, its style and its own origin, and no frame.
@@ -42,7 +46,7 @@ def make_page(name: str, **texts: str) -> httpx.Response:
         f"style-src {_source_of('style', html)}; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return reply_with(200, {"Content-Security-Policy": policy}, html=html)
+    return reply_with(status, {"Content-Security-Policy": policy}, html=html)
 
 
 def _source_of(element: str, html: str) -> str:
