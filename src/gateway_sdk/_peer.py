@@ -37,9 +37,20 @@ def is_other_user(peer: Any, own: Any) -> bool:
 
 def user_of(peer: Any, own: Any) -> int | None:
     """Return the id of the user who opened the socket at *peer*; None if it is unknown."""
+    # Without a connection to it, the kernel returns a listener at that port.
+    state, user = _owner(peer, own)
+    return None if state == _TCP_LISTEN else user
+
+
+def listener_of(place: Any) -> int | None:
+    """Return the id of the user whose program listens at an address; None if it is unknown."""
+    return _owner(place, (place[0], 0))[1]
+
+
+def _owner(peer: Any, own: Any) -> tuple[int, int | None]:
     netlink, family = getattr(socket, "AF_NETLINK", None), family_of(peer[0])
     if netlink is None:
-        return None
+        return 0, None
     length = _HEAD.size + _SOCKET_ID.size
     kind = (_SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0)
     head = _HEAD.pack(length, *kind, family, socket.IPPROTO_TCP, 0, _ALL_STATES)
@@ -50,13 +61,11 @@ def user_of(peer: Any, own: Any) -> int | None:
             kernel.send(head + _SOCKET_ID.pack(peer[1], own[1], *hosts, _NO_COOKIE))
             reply, state, user, inode = _REPLY.unpack_from(kernel.recv(4096))
     except (OSError, struct.error):
-        return None
-    # The reply is an error if there is no such socket here. Without a connection to it, the kernel
-    # returns a listener at that port.
-    if reply != _SOCK_DIAG_BY_FAMILY or state == _TCP_LISTEN:
-        return None
+        return 0, None
+    if reply != _SOCK_DIAG_BY_FAMILY:  # an error: there is no such socket here
+        return 0, None
     # A socket that its program has closed has no inode, and its user may be given as 0.
-    return int(user) if inode else _UNKNOWABLE
+    return state, int(user) if inode else _UNKNOWABLE
 
 
 _ESTABLISHED: Final = 1  # linux/tcp_states.h

@@ -1,8 +1,15 @@
 """What is particular to the store in Redis: its addresses, its expiry, its failures, its server."""
 
 import asyncio
+import itertools
+import os
+import re
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +80,17 @@ def test_an_unsafe_url_is_refused(url: Any, told: str) -> None:
     assert CANARY not in texts_of(caught.value)
 
 
-@pytest.mark.parametrize("answers", [b"", b"+", b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
+ODD = (b"+OK", b"$-1", b":1", b"*0", b"*-1", b"*1\r\n:1", b"_", b"#t", b"%1\r\n+a\r\n+b", b"%0")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [b"", b"+", b"HTTP/1.1 400 Bad Request\r\n\r\n", None, *(b"%s\r\n" % odd for odd in ODD)],
+)
 async def test_a_redis_that_does_not_reply_is_an_error(
     monkeypatch: pytest.MonkeyPatch, answers: bytes | None
 ) -> None:
-    """Silence, half a reply, a reply of another protocol, a cut: an error within seconds."""
+    """Silence, half a reply, an odd one or one of another protocol, a cut: an error in time."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if answers is not None:
@@ -192,3 +205,95 @@ async def test_a_server_without_a_valid_certificate_gets_no_token(
         ]:
             text = await refusal(RedisStore(url, KEY))
             assert f" cannot be used: {kind}" in text
+
+
+# --- who listens -------------------------------------------------------------------------------
+
+NOBODY = 65534
+IS_ROOT = sys.platform == "linux" and os.geteuid() == 0
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can be another user")
+
+# Another user waits at a port for what comes.
+THIEF = """
+import encodings.idna, os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+with socket.create_server((sys.argv[1], 0), family=int(sys.argv[2])) as thief:
+    print(thief.getsockname()[1], flush=True)
+    while True:
+        print(thief.accept()[0].recv(1000), flush=True)
+"""
+
+
+@contextmanager
+def thief(host: str = "127.0.0.1") -> Iterator[tuple[int, list[str]]]:
+    """Yield the port, and at the end what came there."""
+    came: list[str] = []
+    family = str(int(socket.AF_INET6 if ":" in host else socket.AF_INET))
+    command = [sys.executable, "-c", THIEF, host, family]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield (port := int(process.stdout.readline())), came
+            with socket.create_connection((host, port)) as last:
+                last.sendall(b"the last")
+                came.extend(iter(process.stdout.readline, "b'the last'\n"))
+        finally:
+            process.kill()
+
+
+@needs_root
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+async def test_a_port_of_another_user_gets_nothing(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """Neither the password nor the token, except to the user that Redis usually runs as."""
+    at = "::1" if host == "[::1]" else "127.0.0.1"
+    told = "belongs to another user (id 65534), who would get the token"
+    with thief(at) as (port, came):
+        assert told in await refusal(RedisStore(f"redis://:{CANARY}@{host}:{port}", KEY))
+    assert came == []
+    monkeypatch.setattr(in_redis, "_ACCOUNTS", {"nobody"})
+    with thief(at) as (port, came):
+        store = RedisStore(f"redis://:{CANARY}@{host}:{port}", KEY)
+        assert "cannot be used" in await refusal(store)
+    assert CANARY in came[0]
+
+
+async def test_who_comes_to_a_port_after_the_first_look_gets_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is looked at before the connection, and again before the first byte."""
+    looks, came = itertools.count(1), asyncio.Queue[bytes]()
+
+    async def take(reader: asyncio.StreamReader, _: object) -> None:
+        came.put_nowait(await reader.read())
+
+    monkeypatch.setattr(in_redis, "listener_of", lambda _: None if next(looks) % 2 else NOBODY)
+    async with raw_server(take) as url:
+        store = RedisStore(url.replace("http://", f"redis://:{CANARY}@"), KEY)
+        assert "belongs to another user" in await refusal(store)
+        assert [await came.get() for _ in range(3)] == [b""] * 3
+
+
+SOCKETS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a shared folder": (lambda path: path.parent.chmod(0o1777), "can be written by others"),
+    "a group's folder": (lambda path: path.parent.chmod(0o770), "can be written by others"),
+    "another's folder": (lambda path: os.chown(path.parent, NOBODY, -1), "the folder .* belongs"),
+    "another's socket": (lambda path: os.chown(path, NOBODY, -1), "the socket .* belongs"),
+    "of no account": (lambda path: os.chown(path, 54321, -1), "user .id 54321"),
+    "a link": (lambda path: path.symlink_to(path.rename(path.with_name("x"))), "is not a socket"),
+}  # fmt: skip
+
+
+@needs_root
+@pytest.mark.parametrize("kind", SOCKETS)
+async def test_a_socket_that_others_can_replace_gets_nothing(tmp_path: Path, kind: str) -> None:
+    change, told = SOCKETS[kind]
+    came = list[object]()
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    place = folder / "redis.sock"
+    async with await asyncio.start_unix_server(lambda *ends: came.append(ends), place):
+        change(place)
+        assert re.search(told, await refusal(RedisStore(f"unix://:{CANARY}@{place}", KEY)))
+    assert came == []

@@ -1,10 +1,16 @@
 """The store in Redis."""
 
+import asyncio
+import os
 import re
+import stat
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from gateway_sdk._peer import listener_of
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import hiding_frames
@@ -65,25 +71,80 @@ class RedisStore(NotPickled):
         await self._send("delete")
 
     async def _send(self, command: str, *arguments: bytes, **options: Any) -> Any:
+        async def greet(connection: Any) -> None:
+            try:
+                await self._check_server()  # another program may have come to the port since
+                await connection.on_connect()  # sends the password
+            except BaseException:  # redis-py disconnects after its own errors only
+                await connection.disconnect(nowait=True)
+                raise
+
         try:
+            await self._check_server()
             async with self._client.from_url(
                 self._url,
                 socket_connect_timeout=_TIMEOUT,
                 socket_timeout=_TIMEOUT,
                 retry=None,
                 single_connection_client=True,
+                redis_connect_func=greet,
                 **(_CHECKED if self._url.lower().startswith("rediss:") else {}),
             ) as redis:
                 return await getattr(redis, command)(self._name, *arguments, **options)
-        except (self._client.RedisError, OSError, ValueError, AttributeError, TypeError) as error:
+        except TokenStoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of an odd reply, redis-py raises any kind
             # Without its message, which may contain the URL with the password. redis-py raises a
             # connection error from the actual one, such as a wrong password or certificate.
             kind = type(error.__cause__ or error.__context__ or error).__name__
             raise TokenStoreError(f"Redis at {self._place} cannot be used: {kind}") from None
 
+    async def _check_server(self) -> None:
+        """Raise TokenStoreError if another user of this machine gets what is sent without TLS."""
+        scheme = self._url.partition(":")[0].lower()
+        if scheme == "unix":
+            _check_socket(Path(self._place))
+        elif scheme == "redis":
+            host, _, port = self._place.rpartition(":")
+            found = await asyncio.get_running_loop().getaddrinfo(host, int(port))
+            for place in {info[4] for info in found}:
+                _check_owner(f"the program at {self._place}", listener_of(place))
+
     @safe_repr
     def __repr__(self) -> str:
         return f"<RedisStore {self._place} {self._name}>"
+
+
+_ACCOUNTS: Final = frozenset({"redis", "valkey", "keydb"})
+"""The users that packages of Redis make for it; only root can give these names."""
+
+
+def _check_socket(path: Path) -> None:
+    folder, found = path.parent.stat(), path.lstat()
+    if not stat.S_ISSOCK(found.st_mode):
+        raise TokenStoreError(f"{path} is not a socket")
+    if folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise TokenStoreError(
+            f"the folder {path.parent} can be written by others, who could take the place of "
+            "Redis: let it listen in a folder of its own"
+        )
+    _check_owner(f"the folder {path.parent}", folder.st_uid)
+    _check_owner(f"the socket {path}", found.st_uid)
+
+
+def _check_owner(what: str, user: int | None) -> None:
+    """Accept this user, root and Redis's own; and an owner whom the system does not tell."""
+    if user is None or user in (0, os.geteuid()):
+        return
+    import pwd  # noqa: PLC0415 - Windows has none, and tells no owner
+
+    with suppress(KeyError):
+        if pwd.getpwuid(user).pw_name in _ACCOUNTS:
+            return
+    raise TokenStoreError(
+        f"{what} belongs to another user (id {user}), who would get the token: run Redis as this "
+        "user, as root or as the user redis, or use rediss:// (TLS)"
+    )
 
 
 def _checked_place(url: str) -> str:
