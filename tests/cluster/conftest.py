@@ -1,5 +1,6 @@
 """A gateway that counts, a scheduler and workers: each in a process of its own."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -32,15 +33,25 @@ class Gateway:
     """The gateway that counts."""
 
     def __init__(self, address: str) -> None:
-        self.address = address
+        self._address = address
+        self.environment = {
+            "GATEWAY_BASE_URL": address,
+            "GATEWAY_TENANT_ID": "acme",
+            "GATEWAY_ACCESS_TOKEN": "the-secret-token",
+        }
 
     def counts(self) -> dict[str, Any]:
-        with urlopen(f"{self.address}/statistics") as reply:  # noqa: S310 - ours
+        with urlopen(f"{self._address}/statistics") as reply:  # noqa: S310 - ours
             found: dict[str, Any] = json.load(reply)
         return found
 
+    async def until(self, requests: int, run: "asyncio.Task[Any] | None" = None) -> None:
+        while self.counts()["requests"] < requests:
+            assert run is None or not run.done()
+            await asyncio.sleep(0.02)
+
     def answer(self, status: int) -> None:
-        urlopen(f"{self.address}/mode/{status}").close()  # noqa: S310 - ours
+        urlopen(f"{self._address}/mode/{status}").close()  # noqa: S310 - ours
 
 
 class Dask(Program):
@@ -73,10 +84,13 @@ class Dask(Program):
 class Cluster:
     """A scheduler and its workers."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
-        self.address = f"tcp://127.0.0.1:{free_port()}"
-        port = self.address.rpartition(":")[2]
-        self.scheduler = Dask(folder / "scheduler.log", "scheduler", "--port", port, **environment)
+    def __init__(self, folder: Path, scheme: str = "tcp", **environment: str) -> None:
+        port = str(free_port())
+        self.address, arguments = (
+            f"{scheme}://127.0.0.1:{port}",
+            ("--port", port, "--protocol", scheme),
+        )
+        self.scheduler = Dask(folder / "scheduler.log", "scheduler", *arguments, **environment)
         self._folder, self._environment = folder, environment
         self.workers: list[Dask] = []
 
@@ -100,44 +114,31 @@ class Cluster:
 
 
 @pytest.fixture(scope="session")
-def gateway_address() -> Iterator[str]:
+def one_gateway() -> Iterator[Gateway]:
     with server("counting_gateway", "0.005") as address:
-        yield address
+        yield Gateway(address)
 
 
 @pytest.fixture
-def gateway(gateway_address: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
-    for name, value in environment(gateway_address).items():
+def gateway(one_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+    for name, value in one_gateway.environment.items():
         monkeypatch.setenv(name, value)
-    return Gateway(gateway_address)
-
-
-def environment(address: str) -> dict[str, str]:
-    return {
-        "GATEWAY_BASE_URL": address,
-        "GATEWAY_TENANT_ID": "acme",
-        "GATEWAY_ACCESS_TOKEN": "the-secret-token",
-    }
+    return one_gateway
 
 
 @pytest.fixture(scope="session")
-def shared(gateway_address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared(one_gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster for all tests that leave it as it was."""
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"), **environment(gateway_address))
-    try:
+    folder = tmp_path_factory.mktemp("cluster")
+    with closing(Cluster(folder, **one_gateway.environment)) as cluster:
         cluster.scheduler.start()
         cluster.add_workers(2)
         yield cluster
-    finally:
-        cluster.close()
 
 
 @pytest.fixture
 def own(gateway: Gateway, tmp_path: Path) -> Iterator[Cluster]:
     """A cluster without workers, whose processes a test may end."""
-    cluster = Cluster(tmp_path, **environment(gateway.address))
-    try:
+    with closing(Cluster(tmp_path, **gateway.environment)) as cluster:
         cluster.scheduler.start()
         yield cluster
-    finally:
-        cluster.close()

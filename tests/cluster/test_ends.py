@@ -4,18 +4,20 @@ import asyncio
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client
 
 from gateway_sdk import bulk
 from gateway_sdk.cluster import _dask
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
-from tests.cluster.conftest import ROOT, Cluster, Gateway, environment
-from tests.cluster.test_run import results_of
+from tests.cluster.conftest import ROOT, Cluster, Gateway
+from tests.cluster.test_run import Results, results_of
 from tests.support.ports import free_port
 
 
@@ -26,10 +28,17 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_dask, name, seconds)
 
 
-async def until(gateway: Gateway, requests: int, run: "asyncio.Task[Any] | None" = None) -> None:
-    while gateway.counts()["requests"] < requests:
-        assert run is None or not run.done()
-        await asyncio.sleep(0.02)
+async def begun(gateway: Gateway, requests: int, *numbers: int, **options: Any) -> Any:
+    """Begin a run of as many items, and return it when as many requests were made."""
+    before = gateway.counts()["requests"]
+    run = asyncio.create_task(results_of(jobs.rates, range(*numbers), **options))
+    await gateway.until(before + requests, run)
+    return run
+
+
+def assert_all_done(results: Results, number: int) -> None:
+    assert sorted(result.item for result in results) == list(range(number))
+    assert [result.error for result in results] == [None] * number
 
 
 @pytest.mark.timeout(240)
@@ -37,19 +46,14 @@ async def test_a_worker_is_killed_and_another_one_stopped(
     gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed, stopped, _ = own.add_workers(3)
-    before = gateway.counts()["requests"]
-    options: Any = {"address": own.address, "chunk": 25, "concurrency": 2}
-
-    run = asyncio.create_task(results_of(jobs.rates, range(800), **options))
-    await until(gateway, before + 100, run)
+    run = await begun(gateway, 100, 800, address=own.address, chunk=25, concurrency=2)
     monkeypatch.setattr(_dask, "_SILENT", 4.0)
     killed.kill()
     stopped.signal(signal.SIGSTOP)
     results = await run
     stopped.signal(signal.SIGCONT)
 
-    assert sorted(result.item for result in results) == list(range(800))
-    assert [result.error for result in results] == [None] * 800
+    assert_all_done(results, 800)
 
 
 async def test_an_error_of_the_chunk_itself_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,48 +68,52 @@ async def test_an_error_of_the_chunk_itself_ends_the_run(monkeypatch: pytest.Mon
 @pytest.mark.full
 async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own: Cluster) -> None:
     own.add_workers()
-    before, told = gateway.counts()["requests"], set[str]()
+    told = set[str]()
 
     def note(progress: bulk.Progress) -> None:
         if progress.outage:
             told.add(str(progress.outage.error))
 
     options: Any = {"address": own.address, "chunk": 25, "concurrency": 2, "on_progress": note}
-    run = asyncio.create_task(results_of(jobs.rates, range(500), **options))
-    await until(gateway, before + 60, run)
+    run = await begun(gateway, 60, 500, **options)
     own.scheduler.kill()
     while not told:
         assert not run.done()
         await asyncio.sleep(0.02)
     await asyncio.to_thread(own.scheduler.start)
     await asyncio.to_thread(own.add_workers)
-    results = await run
 
-    assert sorted(result.item for result in results) == list(range(500))
-    assert [result.error for result in results] == [None] * 500
+    assert_all_done(await run, 500)
     assert all(f"the scheduler {own.address}" in text for text in told)
 
 
-@pytest.mark.full
-async def test_the_program_is_killed_and_does_only_what_is_missing(
-    gateway: Gateway, shared: Cluster, tmp_path: Path
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full)]
+)
+async def test_the_program_ends_and_does_only_what_is_missing(
+    gateway: Gateway, shared: Cluster, tmp_path: Path, number: int
 ) -> None:
+    options: Any = {"address": shared.address, "journal": str(tmp_path / "j.db"), "job": "test"}
     code = (
         "import asyncio; from tests.cluster.test_run import *\n"
-        f"options = dict(address={shared.address!r}, journal={str(tmp_path / 'j.db')!r})\n"
-        "options |= dict(job='test', concurrency=2, chunk=20)\n"
-        "asyncio.run(results_of(jobs.rates, range(600), **options))"
+        f"run = results_of(jobs.rates, range(600), **{options}, concurrency=2, chunk=20)\n"
+        "asyncio.run(run)"
     )
     before = gateway.counts()["requests"]
-    program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT)
-    await until(gateway, before + 250)
-    program.kill()
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    await gateway.until(before + 250)
+    program.send_signal(number)
     await program.wait()
-    options: Any = {"address": shared.address, "journal": tmp_path / "j.db", "job": "test"}
+    async with Client(shared.address, asynchronous=True) as client:
+        while any((await client.run(jobs.left)).values()):
+            assert number == signal.SIGKILL  # which closes no session: that takes ten seconds
+            await asyncio.sleep(0.2)
 
     results = await results_of(jobs.rates, range(600), **options)
 
-    assert sorted(result.item for result in results) == list(range(600))
+    assert_all_done(results, 600)
     assert any(result.from_journal for result in results)
 
 
@@ -114,11 +122,7 @@ async def test_all_workers_are_gone_for_longer_than_patience(
     gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (worker,) = own.add_workers()
-    before = gateway.counts()["requests"]
-    run = asyncio.create_task(
-        results_of(jobs.rates, range(500), address=own.address, concurrency=1, patience=3)
-    )
-    await until(gateway, before + 30, run)
+    run = await begun(gateway, 30, 500, address=own.address, concurrency=1, patience=3)
     monkeypatch.setattr(_dask, "_JOIN", 2.0)
     worker.kill()
 
@@ -139,40 +143,42 @@ async def test_there_is_no_worker(own: Cluster, monkeypatch: pytest.MonkeyPatch)
         await results_of(jobs.same, [1], address=own.address)
 
 
-WITHOUT: dict[str, str] = {
-    "the package": "import sys; sys.modules['gateway_sdk'] = None",
-    "the version": "import platform; platform.python_version = lambda: '3.9.1'",
-    "the function": "import sys; sys.modules['tests.cluster.jobs'] = None",
-}
-SAID: dict[str, str] = {
-    "the package": r"install gateway-sdk\[cluster\] there",
-    "the version": r"it has gateway-sdk .*, Python 3\.9, and the program .*: install the same",
-    "the function": r"ModuleNotFoundError: import of tests\.cluster\.jobs halted",
+LACKS: dict[str, tuple[str, str]] = {
+    "the package": (
+        "import sys; sys.modules['gateway_sdk'] = None",
+        r"install gateway-sdk\[cluster\] there",
+    ),
+    "the version": (
+        "import platform; platform.python_version = lambda: '3.9.1'",
+        r"it has gateway-sdk .*, Python 3\.9, and the program .*: install the same",
+    ),
+    "the function": (
+        "import sys; sys.modules['tests.cluster.jobs'] = None",
+        r"ModuleNotFoundError: import of tests\.cluster\.jobs halted",
+    ),
 }
 
 
 def lacking(what: str, folder: Path) -> dict[str, str]:
     """Return the environment of a process that lacks something."""
-    (folder / "sitecustomize.py").write_text(WITHOUT[what])
+    (folder / "sitecustomize.py").write_text(LACKS[what][0])
     return {"PYTHONPATH": str(folder)}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("what", WITHOUT)
-async def test_a_worker_that_lacks_something(
+@pytest.mark.parametrize("what", LACKS)
+async def test_a_worker_that_lacks_something_and_one_that_does_not(
     gateway: Gateway, own: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     own.add_workers(1, **lacking(what, tmp_path))
     monkeypatch.setattr(_dask, "_JOIN", 1.0)
     options: Any = {"address": own.address, "chunk": 2}
 
-    with pytest.raises(ConfigurationError, match=SAID[what]) as caught:
+    with pytest.raises(ConfigurationError, match=f"1 workers, and none is fit.*{LACKS[what][1]}"):
         await results_of(jobs.rates, range(8), **options)
-    assert "has 1 workers, and none is fit" in str(caught.value)
 
     own.add_workers()
-    results = await results_of(jobs.rates, range(8), **options)
-    assert [result.error for result in results] == [None] * 8
+    assert_all_done(await results_of(jobs.rates, range(8), **options), 8)
 
 
 @pytest.mark.full
@@ -180,13 +186,11 @@ async def test_a_worker_that_lacks_something(
 async def test_a_scheduler_that_lacks_something(
     gateway: Gateway, tmp_path: Path, what: str
 ) -> None:
-    bad = Cluster(tmp_path, **environment(gateway.address), **lacking(what, tmp_path))
-    try:
+    environment = gateway.environment | lacking(what, tmp_path)
+    with closing(Cluster(tmp_path, **environment)) as bad:
         bad.scheduler.start()
-        with pytest.raises(ConfigurationError, match=f"cannot pass the work on.*{SAID[what]}"):
+        with pytest.raises(ConfigurationError, match=f"cannot pass the work on.*{LACKS[what][1]}"):
             await results_of(jobs.same, [1], address=bad.address)
-    finally:
-        bad.close()
 
 
 SCRIPT = """
@@ -219,9 +223,7 @@ async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
 
 
 @pytest.mark.full
-async def test_an_item_that_kills_its_process_is_named(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_item_that_kills_its_process_is_named(gateway: Gateway) -> None:
     results = {result.item: result.error for result in await results_of(jobs.killing, range(100))}
 
     error = results.pop(7)

@@ -4,12 +4,12 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import Client
+from distributed import Client, Security
 
 from gateway_sdk import RateLimit, bulk, cluster, operations
 from gateway_sdk.cluster import _dask
@@ -185,18 +185,45 @@ async def test_two_runs_on_one_cluster_and_two_with_one_journal(
 @pytest.mark.parametrize("ends", ["early", "deadline"])
 async def test_nothing_is_left_on_any_worker(gateway: Gateway, shared: Cluster, ends: str) -> None:
     before = gateway.counts()["requests"]
-    options: Any = {"address": shared.address, "chunk": 2}
+    options: Any = {"address": shared.address, "chunk": 1, "at_once": 16}
     if ends == "deadline":
-        results = await results_of(jobs.endless, range(4), deadline=2.0, **options)
+        results = await results_of(jobs.endless, range(16), deadline=2.0, **options)
         assert {type(result.error).__name__ for result in results} == {"DeadlineExceededError"}
-    else:
-        run = asyncio.create_task(results_of(jobs.endless, range(4), **options))
-        while gateway.counts()["requests"] < before + 4:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.05)
+    else:  # some chunks have not begun: a worker does four at a time
+        run = asyncio.create_task(results_of(jobs.endless, range(16), **options))
+        await gateway.until(before + 8, run)
         run.cancel()
         await asyncio.wait([run])
     async with Client(shared.address, asynchronous=True) as client:
         assert set((await client.run(jobs.left)).values()) == {0}
+    assert gateway.counts()["requests"] == before + 8
+
+
+@pytest.mark.full
+async def test_over_tls_no_log_of_dask_shows_an_item_or_a_value(
+    gateway: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    security = Security.temporary()
+    tls = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": security.tls_ca_file}
+    for name in ("SCHEDULER", "WORKER"):
+        tls[f"DASK_DISTRIBUTED__COMM__TLS__{name}__KEY"] = security.tls_client_key
+        tls[f"DASK_DISTRIBUTED__COMM__TLS__{name}__CERT"] = security.tls_client_cert
+    for number, (name, text) in enumerate(tls.items()):
+        (file := tmp_path / f"{number}.pem").write_text(text)
+        tls[name] = str(file)
+    settings = gateway.environment | tls | {"DASK_LOGGING__DISTRIBUTED": "debug"}
+    with closing(Cluster(tmp_path, "tls", **settings)) as own:
+        own.scheduler.start()
+        own.add_workers()
+        options: Any = {"address": own.address, "security": security}
+        (result,) = await results_of(jobs.same, ["canary"], **options)
+        (wrong,) = await results_of(jobs.wrong, ["canary"], **options)
+
+    assert result.value == "canary"
+    assert repr(wrong.error) == "KeyError('canary')"
+    assert "canary" not in own.logs() + caplog.text
+    assert "DEBUG" in own.logs()
 
 
 async def test_the_rate_is_that_of_all_workers_together(gateway: Gateway, shared: Cluster) -> None:
