@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -26,6 +27,9 @@ from benchmarks.processes import ROOT, server
 from gateway_sdk import GatewaySession, RateLimit, bulk, cluster
 
 WORKERS: Final = 4
+STOP: Final = 15.0
+"""Seconds for which a worker is stopped."""
+
 CURRENCIES: Final = ("USD", "GBP", "JPY", "CHF", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF")
 HEAVY: Final = 60_000
 """Rounds of PBKDF2, about 30 ms of CPU time, which stand for the work of a function."""
@@ -130,9 +134,11 @@ class Trial:
         return False
 
     def do(self, what: str, place: int) -> None:
-        """Kill something, or stop a worker, the next one each time."""
-        name = what if what in self.processes else f"worker {place % WORKERS}"
-        self.processes[name].send_signal(signal.SIGSTOP if what == "stop" else signal.SIGKILL)
+        """Kill something, or stop a worker for a while, the next one each time."""
+        process = self.processes[what if what in self.processes else f"worker {place % WORKERS}"]
+        process.send_signal(signal.SIGSTOP if what == "stop" else signal.SIGKILL)
+        if what == "stop":
+            threading.Timer(STOP, process.send_signal, [signal.SIGCONT]).start()
 
     def close(self) -> None:
         """End everything."""
@@ -145,9 +151,10 @@ class Trial:
 def kills(number: int = 20_000, rate: int = 600) -> None:
     """Run with each kind of trouble, and print what was lost and how long it took."""
     for name, plan in {
+        "no trouble": {},
         "20 kills of workers": {"worker": 20},
         "2 kills each of the scheduler and the program": {"scheduler": 2, "program": 2},
-        "3 stops of workers": {"stop": 3},
+        f"3 stops of workers for {STOP:.0f} s": {"stop": 3},
     }.items():
         with (
             tempfile.TemporaryDirectory() as folder,
