@@ -25,6 +25,7 @@ from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.through_httpx import send_by_httpx
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
+    SILENT,
     Request,
     Transmission,
     UnreadableReplyError,
@@ -270,6 +271,8 @@ class Exchange(httpx.AsyncByteStream):
             return connection.wait(self._timeout.read, httpx.ReadTimeout)
         if data := connection.take():
             self._receive(data)
+        elif isinstance(connection.failure, TimeoutError):  # of probes without an answer
+            raise httpx.ReadTimeout(SILENT) from connection.failure
         elif connection.failure is not None:
             raise httpx.ReadError(type(connection.failure).__name__) from connection.failure
         else:
