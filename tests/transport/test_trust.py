@@ -133,6 +133,13 @@ class Route:
         assert self.relay.made == connections
         self.outcomes.clear()
 
+    async def learn(self, connections: int, clock: Clock) -> None:
+        """Let the server end so many connections that have rested for 5 s."""
+        await self.open(connections)
+        clock.now += 5.0
+        self.relay.end_idle()
+        await self.until_idle(0)
+
     @property
     def idle(self) -> int:
         engine: Any = self.session._caller.shared._transport
@@ -213,10 +220,7 @@ async def test_a_server_that_ends_each_connection_is_learned(ends_after: float) 
 @pytest.mark.usefixtures("unheard")
 async def test_the_learned_rest_is_used_and_forgotten(clock: Clock) -> None:
     async with route() as here:
-        await here.open(2)
-        clock.now += 5.0
-        here.relay.end_idle()
-        await here.until_idle(0)
+        await here.learn(2, clock)
         await here.call(READ)  # opens the third one
         clock.now += 3.9
         await here.call(READ)
@@ -278,10 +282,7 @@ async def test_after_a_loss_only_a_young_reply_counts(clock: Clock) -> None:
 async def test_one_that_rested_too_long_is_replaced(clock: Clock) -> None:
     """So that the pool does not grow; only the last one stays, to learn what becomes of it."""
     async with route() as here:
-        await here.open(3)
-        clock.now += 5.0
-        here.relay.end_idle()
-        await here.until_idle(0)
+        await here.learn(3, clock)
         async with asyncio.TaskGroup() as group:
             for _ in range(3):
                 group.create_task(here.call(READ))
