@@ -126,6 +126,8 @@ class GatewayError(Exception):
         the cause of the error asks for. An error that your own code raises in a call (a token
         source, a document) can set it; CHECK still goes before.
         """
+        if self.writes:  # the run has decided, for the item
+            return self._advice
         if self.repeatability in (None, Repeatability.READ) or self.outcome < Outcome.UNKNOWN:
             return self._advice
         if self.outcome is Outcome.UNKNOWN and self.repeatability is Repeatability.IDEMPOTENT:

@@ -133,6 +133,7 @@ class ItemRun(RunItem):
     _intent: asyncio.Future[None] | None = None  # done when this is on the disk
     _intended = 0  # calls whose request is sent, or was, and was not refused
     _has_adopted = False  # whether the result of its call is that of another run
+    _is_done = False  # and `load` has failed
     _was_reported = False  # whether the limit has learned from an attempt of its call
 
     def __init__(self, run: OfRun, item: Any, digest: bytes | None) -> None:
@@ -156,13 +157,19 @@ class ItemRun(RunItem):
         if not self._was_reported:
             self._report(error)
         self._run.limit.ended(self._slot)
-        writes = self._writes(error)
-        if isinstance(error, GatewayError) and (writes or not self.may_repeat):
-            # It is that of one call, and says nothing of what another one did.
-            self.error = told = copy(error)
-            told.__cause__, told.writes = error.__cause__, writes
-            if not self.may_repeat:
-                told.outcome, told.advice = self.outcome, self._advice(error.advice)
+        if isinstance(error, GatewayError):
+            self.error = self._of_item(error)
+
+    def _of_item(self, error: GatewayError) -> GatewayError:
+        """Return an error that says what the item did: it may be that of one of several calls."""
+        outcome = error.outcome if self.outcome is None else self.outcome
+        said = outcome, self._advice(error.advice), self._writes(error) or error.writes
+        if said == (error.outcome, error.advice, error.writes):
+            return error
+        told = copy(error)
+        told.__cause__ = error.__cause__
+        told.outcome, told.advice, told.writes = said
+        return told
 
     def _report(self, error: Exception | None) -> None:
         """Let the limit learn from a whole call, none of whose attempts a session reported."""
@@ -266,12 +273,14 @@ class ItemRun(RunItem):
         self._ended[call] = outcome
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Outcome | None:
+        """What the gateway did, over all calls; None if no session reported one."""
+        if self._is_done:
+            return Outcome.APPLIED
         calls = list(self._calls)
         changing = [it for it in calls if it.operation.repeatability is not Repeatability.READ]
         counting = changing or calls[-1:]
-        outcomes = [self._ended.get(call, Outcome.UNKNOWN) for call in counting]
-        return max(outcomes, default=Outcome.NOT_SENT)
+        return max((self._ended.get(call, Outcome.UNKNOWN) for call in counting), default=None)
 
     @property
     def may_repeat(self) -> bool:
@@ -279,7 +288,7 @@ class ItemRun(RunItem):
         for call in list(self._calls):
             if call.operation.repeatability is Repeatability.ONCE and call not in self._ended:
                 return False  # the item has left it behind, and it may still be sent
-        return not self._sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
+        return not self._sends_once or (self.outcome or Outcome.NOT_SENT) <= Outcome.REFUSED
 
     def _advice(self, by_error: Advice) -> Advice:
         """What to do next about the item, whose error may come from one of several calls."""
@@ -287,6 +296,8 @@ class ItemRun(RunItem):
 
     def _writes(self, error: Exception | None) -> str:
         """Say what each write did, if one may have done something that the error is not about."""
+        if self._is_done:
+            return ""
         name = error.operation if isinstance(error, GatewayError) else None
         failed = [call for call in self._calls if call.operation.name == name][-1:]
         told = [
@@ -295,11 +306,12 @@ class ItemRun(RunItem):
             if call.operation.repeatability is not Repeatability.READ
             and (call in failed or self._ended.get(call, Outcome.UNKNOWN) >= Outcome.UNKNOWN)
         ]
-        if told == failed:
-            return ""
         outcomes = [self._ended.get(call, Outcome.UNKNOWN) for call in told]
+        if told == failed and outcomes == [self.outcome]:
+            return ""
         pairs = zip(told, outcomes, strict=True)
-        return "; ".join(f"{call.operation.name}: {OUTCOME_TEXT[done]}" for call, done in pairs)
+        texts = [f"{call.operation.name}: {OUTCOME_TEXT[done]}" for call, done in pairs]
+        return "; ".join(dict.fromkeys(texts))  # each once, over the rounds
 
     def may_begin_again(self, error: GatewayError) -> bool:
         """Whether the item may be repeated after this error, and may succeed then."""
@@ -317,11 +329,7 @@ class ItemRun(RunItem):
             error.outcome = Outcome.UNKNOWN
             return error
         call, attempts = list(self._calls.items())[-1]
-        error.of_call(call.operation.name, call.operation.repeatability, attempts)
-        error.outcome, error.writes = self.outcome, self._writes(error)
-        if not self.may_repeat:
-            error.repeatability = Repeatability.ONCE
-        return error
+        return error.of_call(call.operation.name, call.operation.repeatability, attempts)
 
     def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
         failure = None if self.error is None else self._failure(self.error)
@@ -359,19 +367,22 @@ class ItemRun(RunItem):
                 self.error = None if entry.failure is None else _error_of(entry.failure)
             # The value of the ledger, as every later result of an equal item has it: else a run
             # that goes on after a kill would give other types than one that was not interrupted.
-            value = None if self.error else self._loaded(entry.value)
+            value = None if self.error else self._loaded(entry)
             result = self.result_with(value, from_journal=written is None)
         finally:
             self._run.finish(self, result)
 
-    def _loaded(self, text: str | None) -> Any:
-        stored = StoredValue(text or "null")
+    def _loaded(self, entry: Entry) -> Any:
+        stored = StoredValue(entry.value or "null")
         if self._run.load is None:
             return stored  # which is decoded when the user asks for it
         try:
             return self._run.load(stored.decode())
         except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
+            self._is_done, self._sends_once = True, entry.once
             self.error = without_frames(error)
+            if isinstance(self.error, GatewayError):
+                self.error = self._of_item(self.error)
             return None
 
     def _entry(self, value: Any) -> Entry:
@@ -380,12 +391,12 @@ class ItemRun(RunItem):
             try:
                 text = value_text(value if self._run.dump is None else self._run.dump(value))
             except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
-                self.error = failed = JournalError(
-                    f"the value cannot be written to the journal ({type(error).__name__}): "
-                    "give dump=, a function that converts it to JSON"
+                self.error = self._of_item(
+                    JournalError(
+                        f"the value cannot be written to the journal ({type(error).__name__}): "
+                        "give dump=, a function that converts it to JSON"
+                    )
                 )
-                failed.outcome, failed.advice = self.outcome, self._advice(failed.advice)
-                failed.writes = self._writes(failed)
         if self.error is not None:
             failure = self._failure(self.error)
             is_unknown = failure.advice is Advice.CHECK and failure.outcome == Outcome.UNKNOWN.name
@@ -405,7 +416,7 @@ class ItemRun(RunItem):
         """Return what a file may hold of an error: no texts of the user or the gateway."""
         name = type(error).__name__
         if not isinstance(error, GatewayError):
-            outcome = self.outcome.name if self._calls else None
+            outcome = None if self.outcome is None else self.outcome.name
             # Only the user knows whether a repetition may succeed, and asks for it.
             return Failure(
                 error=name,
@@ -419,9 +430,9 @@ class ItemRun(RunItem):
             # As UTF-8 can hold it: the user may raise an error of ours with any text.
             message=str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None,
             operation=error.operation,
-            outcome=(self.outcome if self._calls else error.outcome).name,
+            outcome=error.outcome.name,
             status=getattr(error, "status", None),
-            advice=self._advice(error.advice),
+            advice=error.advice,
             writes=error.writes or None,
         )
 

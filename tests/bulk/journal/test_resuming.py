@@ -102,6 +102,10 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("failed", 1, "KeyError", "APPLIED", None, "check")),
     "written, then no JSON": (create_something, [created],
         ("failed", 1, "JournalError", "APPLIED", None, "check")),
+    "cancelled, then not found": (cancel_and_update, [created, httpx.Response(404)],
+        ("failed", 0, "NotFoundError", "APPLIED", 404, "fix")),
+    "cancelled, then away": (cancel_and_update, [created, httpx.Response(503)] * 3,
+        ("failed", 0, "ServerError", "APPLIED", 503, "repeat")),
     "bug": (raising(ZeroDivisionError("canary")), [],
         ("failed", 0, "ZeroDivisionError", None, None, "repeat")),
     "invalid": (lambda gateway: gateway.customer.create_customer({"customerNam": "x"}), [created],
@@ -115,7 +119,8 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-DONE = "create_customer: the gateway did it"
+DONE_TEXT = errors.OUTCOME_TEXT[Outcome.APPLIED]
+DONE = f"create_customer: {DONE_TEXT}"
 WRITES: dict[str, str] = {
     "written, then not found": DONE,
     "written, then an upload refused":
@@ -125,6 +130,10 @@ WRITES: dict[str, str] = {
     "written, then an error": DONE,
     "written, then a bug": DONE,
     "written, then no JSON": DONE,
+    "cancelled, then not found":
+        f"cancel_order: {DONE_TEXT}; update_document: the gateway refused it: nothing was changed",
+    "cancelled, then away":
+        f"cancel_order: {DONE_TEXT}; update_document: it is unknown whether the gateway did it",
 }  # fmt: skip
 """What is said of an item of several calls; of one call, its own outcome is said."""
 
@@ -427,17 +436,3 @@ def test_a_generator_in_an_item_is_left_to_the_call(held: Callable[[Any], Any]) 
 
     assert item_text(held(pieces)) is None
     assert list(pieces) == [b"a", b"b"]
-
-
-async def test_each_write_of_an_item_that_may_be_repeated_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    gateway, _, _ = scripted(monkeypatch, created, httpx.Response(404), retry=None)
-    async with gateway:
-        (result,) = [it async for it in bulk.run(lambda _: cancel_and_update(gateway), ["Ada"])]
-
-    assert result.advice is Advice.FIX
-    assert str(result.error).endswith(
-        "(cancel_order: the gateway did it; "
-        "update_document: the gateway refused it: nothing was changed)"
-    )
