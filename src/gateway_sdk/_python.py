@@ -3,6 +3,7 @@
 import logging
 import re
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
@@ -36,6 +37,22 @@ def lazy(
 
     public = sorted({*places, *themselves})
     return load, lambda: sorted({*vars(sys.modules[package]), *public}), public
+
+
+MASK: Final = "**********"
+"""What pydantic writes in place of a secret."""
+
+
+class Wire:
+    """Writes itself as the JSON to send: a model, whose module is loaded late."""
+
+    @abstractmethod
+    def to_wire(self) -> dict[str, Any]:
+        """Return the JSON object."""
+
+    @abstractmethod
+    def __wire__(self) -> bytes | None:
+        """Return the JSON, made without an object; None if that is needed."""
 
 
 def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -14,6 +14,7 @@ import httpx
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticSerializationError
 
+from gateway_sdk._python import MASK, Wire
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.operations import Content, Header, Operation
@@ -223,9 +224,8 @@ def prepare(
 
 def encode_json(value: object, name: str = "the body") -> bytes:
     try:
-        # Only the SDK's models have it: their module is loaded late, and not for this question.
-        write = getattr(type(value), "_wire_json", None)
-        return (write and write(value)) or _ENCODER.encode(value).encode()
+        data = value.__wire__() if isinstance(value, Wire) else None
+        return data or _ENCODER.encode(value).encode()
     except InvalidArgumentError:
         raise
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
@@ -237,9 +237,8 @@ def encode_json(value: object, name: str = "the body") -> bytes:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    if hasattr(type(value), "_wire_json"):
-        wire: dict[str, Any] = value.to_wire()
-        return wire
+    if isinstance(value, Wire):
+        return value.to_wire()
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, BaseModel):
@@ -254,7 +253,6 @@ def _plain(value: Any) -> dict[str, Any]:
     raise TypeError
 
 
-MASK: Final = str(SecretStr("any"))
 _MASKS: Final = (f'"{MASK}"', f"\"b'{MASK}'\"")  # of pydantic's SecretStr and SecretBytes
 
 # Made once: `json.dumps` would make one for every body.

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._checks import is_async
+from gateway_sdk._python import MASK
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth.token import (
     DEFAULT_LEEWAY,
@@ -244,7 +245,7 @@ class _HiddenToken(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "'**********'"
+        return repr(MASK)
 
 
 def _expired(token: Token) -> LoginRequiredError:

@@ -21,9 +21,10 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 from pydantic_core import to_json
 
+from gateway_sdk._python import MASK
 from gateway_sdk.bulk.results import StoredValue
 from gateway_sdk.errors import GatewayError, InvalidArgumentError
-from gateway_sdk.models._base import MASK, Model, RequestModel
+from gateway_sdk.models._base import Model, RequestModel
 
 _TURNS: Final = 5
 """Turns of the event loop in which an asynchronous iterable that need not wait gives an item."""

@@ -11,7 +11,6 @@ from pydantic import (
     ConfigDict,
     GetCoreSchemaHandler,
     ModelWrapValidatorHandler,
-    SecretStr,
     ValidationError,
     model_validator,
 )
@@ -25,11 +24,10 @@ from pydantic_core import (
 )
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from gateway_sdk._python import safe_repr
+from gateway_sdk._python import Wire, safe_repr
 
 _MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
 
-MASK: Final = str(SecretStr("any"))
 IN_CLEAR: Final = object()  # a context that only the JSON to send is written with
 
 PROBLEM: Final = "wrong_argument"
@@ -63,7 +61,7 @@ _WRONG: Final = {
 }
 
 
-class Model(BaseModel):
+class Model(Wire, BaseModel):
     """The base of every model that is sent or received as a JSON object.
 
     Fields can be given by their Python name or by their wire name. Fields that were not given are
@@ -107,8 +105,7 @@ class Model(BaseModel):
             )
         raise ValueError(f"{type(self).__name__} was changed since, and does not fit any more")
 
-    def _wire_json(self) -> bytes | None:
-        """Return the JSON of `to_wire`, without a dictionary; None if that is needed."""
+    def __wire__(self) -> bytes | None:
         try:
             # The serializer itself: `model_dump_json` takes twice as long.
             data = self.__pydantic_serializer__.to_json(

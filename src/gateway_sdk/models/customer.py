@@ -14,7 +14,8 @@ from pydantic import (
     SerializationInfo,
 )
 
-from gateway_sdk.models._base import HALF_OF_A_PAIR, IN_CLEAR, MASK, RequestModel, problem
+from gateway_sdk._python import MASK
+from gateway_sdk.models._base import HALF_OF_A_PAIR, IN_CLEAR, RequestModel, problem
 
 __all__ = [
     "AdditionalDataItem", "Address", "AddressesItem", "Alternative", "CreateRequest",
