@@ -33,7 +33,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 # The files of a public folder that can be imported; all others stand under an underscore.
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "token"},
-    "bulk": {"results", "run"},
+    "bulk": {"results"},
     "cluster": {"run"},
     "otel": set(),
     "sandbox": set(),

@@ -24,7 +24,7 @@ ENVIRONMENT = "import os; os.environ.update(GATEWAY_BASE_URL='http://127.0.0.1:1
 STORED = f"{ENVIRONMENT}GATEWAY_AUTH_URL='https://login.test/', GATEWAY_CLIENT_ID='c'); "
 OF_A_LOGIN = {"h11", "authlib", "webbrowser", "gateway_sdk.auth._login", "gateway_sdk.auth.flow"}
 OF_STORES = {"keyring", "redis", "platformdirs", "gateway_sdk.auth._stores"}
-OF_A_BULK_RUN = {"sqlite3", "gateway_sdk.bulk.run", "gateway_sdk.bulk._runner"}
+OF_A_BULK_RUN = {"sqlite3", "gateway_sdk.bulk._start", "gateway_sdk.bulk._runner"}
 # What a program does, and what it must not load for that.
 USES = {
     "a session": (SESSION, OF_A_LOGIN | OF_STORES | OF_A_BULK_RUN),
@@ -92,7 +92,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(package: str) -> None:
 
 def test_a_late_name_is_the_function_and_not_its_module() -> None:
     code = (
-        "import gateway_sdk.auth._login.login, gateway_sdk.bulk.run;"
+        "import gateway_sdk.auth._login.login, gateway_sdk.bulk._start;"
         "from gateway_sdk import auth, bulk; print(callable(auth.login), callable(bulk.run))"
     )
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-LOADED: Final = ("auth.flow", "bulk.run", "models.records", "sandbox", "session", "_call.call")
+LOADED: Final = ("auth.flow", "bulk._start", "models.records", "sandbox", "session", "_call.call")
 
 
 class Forks:

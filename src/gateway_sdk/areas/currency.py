@@ -16,8 +16,8 @@ from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from gateway_sdk.bulk._start import FrontSettings
     from gateway_sdk.bulk.results import BulkResult
-    from gateway_sdk.bulk.run import FrontSettings
     from gateway_sdk.models import ExchangeRateSeriesRequest
 
     Query: TypeAlias = ExchangeRateSeriesRequest
@@ -84,7 +84,7 @@ class CurrencyArea(Area):
         self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings[Any]"]
     ) -> "AsyncGenerator[BulkResult[Query, Any], None]": ...
 
-    @shown(inherited={"headers"}, late="gateway_sdk.bulk.run:FrontSettings")
+    @shown(inherited={"headers"}, late="gateway_sdk.bulk._start:FrontSettings")
     def exchange_rate_series_bulk(
         self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings[Any]"]
     ) -> "AsyncGenerator[BulkResult[Query, Any], None]":
@@ -109,7 +109,7 @@ class CurrencyArea(Area):
             InvalidArgumentError: an argument is wrong, at once.
             JournalError: the journal is another job's, is in use, or cannot be written.
         """
-        from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
+        from gateway_sdk.bulk._start import run  # noqa: PLC0415 - most programs make no bulk runs
 
         operation = operations.EXCHANGE_RATE_SERIES
         given = cast("dict[str, Any]", settings)

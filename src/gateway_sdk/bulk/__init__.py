@@ -11,8 +11,8 @@ from gateway_sdk.bulk._export import (
 )
 from gateway_sdk.bulk._limit import Adaptive
 from gateway_sdk.bulk._settle import settle, unknown
+from gateway_sdk.bulk._start import run
 from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, Outage, Progress, State
-from gateway_sdk.bulk.run import run
 
 __all__ = [
     "EXPORT_SUFFIXES",

@@ -2,23 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
+from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from gateway_sdk import errors
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
+from gateway_sdk.bulk._ledger import (
+    Answered,
+    Recorder,
+    Said,
+    error_of,
+    failure_of,
+    without_frames,
+)
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._source import item_text, value_text
 from gateway_sdk.bulk.results import (
     BulkResult,
     Entry,
-    Failure,
-    Ledger,
     State,
     StoredValue,
     value_of,
@@ -32,74 +35,9 @@ from gateway_sdk.errors import (
     StatusError,
 )
 from gateway_sdk.observer import CallInfo
-from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
-
-_TURNS: Final = 2
-"""Turns of the event loop before a batch is passed: calls that end together share it."""
-
-_KINDS: Final[dict[str, type[GatewayError]]] = {
-    name: kind
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, GatewayError)
-}
-_REPEATABILITY: Final = {operation.name: operation.repeatability for operation in OPERATIONS}
-
-Answered = Callable[[Any], None]
-"""Takes what the ledger has answered, or its error."""
-
-
-@dataclass(eq=False)
-class Recorder:
-    """Asks the ledger of a run, if it has one, to write and to read: one batch after the other."""
-
-    ledger: Ledger | None
-    fail: Callable[[BaseException], None]
-    _asked: dict[str, list[tuple[Any, Answered]]] = field(
-        default_factory=lambda: {"write": [], "read": []}
-    )
-    _working: asyncio.Task[None] | None = None
-    _context: Context = field(default_factory=copy_context)  # not that of an item
-
-    async def aclose(self) -> None:
-        if self.ledger is not None:
-            if self._working is not None:
-                await asyncio.wait([self._working])
-            await self._work()  # asyncio cancels that task too at the end of a program
-            await self.ledger.aclose()
-
-    def ask(self, ask: str, what: Any, answered: Answered) -> None:
-        self._asked[ask].append((what, answered))
-        if self._working is None or self._working.done():
-            loop = asyncio.get_running_loop()
-            self._working = loop.create_task(self._work(), context=self._context)
-
-    async def _work(self) -> None:
-        while any(self._asked.values()):
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
-            for ask, batch in self._asked.items():
-                if batch:
-                    self._asked[ask] = []
-                    await self._pass(batch, getattr(self.ledger, ask))
-
-    async def _pass(self, batch: Sequence[tuple[Any, Answered]], ask: Callable[..., Any]) -> None:
-        answers: list[Any] = []
-        try:
-            answers += await ask([what for what, _ in batch]) or [None] * len(batch)
-        except asyncio.CancelledError:  # from within, or at the end of the program
-            pass
-        except Exception as error:  # noqa: BLE001 - it is that of each of them
-            answers = [error] * len(batch)
-        if len(answers) != len(batch):
-            answers = [JournalError("the ledger has not answered for each item")] * len(batch)
-        for (_, answered), answer in zip(batch, answers, strict=True):
-            try:
-                answered(answer)
-            except BaseException as error:  # noqa: BLE001 - of the ledger, load, or a wrong answer
-                self.fail(error)
 
 
 class OfRun(Protocol):
@@ -114,10 +52,10 @@ class OfRun(Protocol):
 
     def wake(self) -> None: ...
     def fail(self, error: BaseException) -> None: ...
-    def finish(self, run: "ItemRun", result: BulkResult[Any, Any] | None) -> None: ...
+    def finish(self, work: "Work", result: BulkResult[Any, Any] | None) -> None: ...
 
 
-class ItemRun(RunItem):
+class Work(RunItem):
     """It observes its calls, over all its rounds, while one of them is made."""
 
     is_open = False
@@ -149,7 +87,7 @@ class ItemRun(RunItem):
         self._slot = self._run.limit.begin(self._run.loop.time())
 
     def end(self, error: Exception | None) -> None:
-        self.is_open, self.error = False, error
+        self.is_open = False
         if self.began is not None:
             self.elapsed += time.monotonic() - self.began
         if not (self._calls or self._has_adopted) and isinstance(error, GatewayError):
@@ -157,19 +95,27 @@ class ItemRun(RunItem):
         if not self._was_reported:
             self._report(error)
         self._run.limit.ended(self._slot)
-        if isinstance(error, GatewayError):
-            self.error = self._of_item(error)
+        self.error = error and self._of_item(error)
 
-    def _of_item(self, error: GatewayError) -> GatewayError:
+    def _of_item(self, error: Exception) -> Exception:
         """Return an error that says what the item did: it may be that of one of several calls."""
-        outcome = error.outcome if self.outcome is None else self.outcome
-        said = outcome, self._advice(error.advice), self._writes(error) or error.writes
+        if not isinstance(error, GatewayError):
+            return error
+        said: Any = self._said(error)
         if said == (error.outcome, error.advice, error.writes):
             return error
         told = copy(error)
         told.__cause__ = error.__cause__
         told.outcome, told.advice, told.writes = said
         return told
+
+    def _said(self, error: Exception) -> Said:
+        outcome, writes = self.outcome, self._writes(error)
+        advice = Advice.REPEAT  # only the user knows whether it may succeed then, and asks for it
+        if isinstance(error, GatewayError):
+            outcome = error.outcome if outcome is None else outcome
+            advice, writes = error.advice, writes or error.writes
+        return outcome, advice if self.may_repeat else Advice.CHECK, writes
 
     def _report(self, error: Exception | None) -> None:
         """Let the limit learn from a whole call, none of whose attempts a session reported."""
@@ -290,10 +236,6 @@ class ItemRun(RunItem):
                 return False  # the item has left it behind, and it may still be sent
         return not self._sends_once or (self.outcome or Outcome.NOT_SENT) <= Outcome.REFUSED
 
-    def _advice(self, by_error: Advice) -> Advice:
-        """What to do next about the item, whose error may come from one of several calls."""
-        return by_error if self.may_repeat else Advice.CHECK
-
     def _writes(self, error: Exception | None) -> str:
         """Say what each write did, if one may have done something that the error is not about."""
         if self._is_done:
@@ -318,9 +260,9 @@ class ItemRun(RunItem):
         # An error of a call that was not observed here proves nothing. A session that is closed
         # stays closed.
         observed = {None, *(call.operation.name for call in self._calls)}
-        may_pass = self._advice(error.advice) in _MAY_PASS
+        _, advice, _ = self._said(error)
         is_observed = self._has_adopted or error.operation in observed
-        return is_observed and may_pass and not isinstance(error, SessionStateError)
+        return is_observed and advice in _MAY_PASS and not isinstance(error, SessionStateError)
 
     def interrupted(self, message: str, kind: type[GatewayError]) -> GatewayError:
         """Return the error of a call that was ended early."""
@@ -332,12 +274,12 @@ class ItemRun(RunItem):
         return error.of_call(call.operation.name, call.operation.repeatability, attempts)
 
     def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Any, Any]:
-        failure = None if self.error is None else self._failure(self.error)
+        outcome, advice, _ = (None, None, "") if self.error is None else self._said(self.error)
         return BulkResult(
             item=self.item,
             error=self.error,
-            outcome=Outcome[failure.outcome or "UNKNOWN"] if failure else None,
-            advice=failure.advice if failure else None,
+            outcome=Outcome.UNKNOWN if self.error and outcome is None else outcome,
+            advice=advice,
             attempts=self.attempts,
             elapsed=self.elapsed,
             from_journal=from_journal,
@@ -364,7 +306,7 @@ class ItemRun(RunItem):
             entry: Entry = written or answer
             if written is None:
                 self.attempts, self.elapsed = entry.attempts, entry.elapsed
-                self.error = None if entry.failure is None else _error_of(entry.failure)
+                self.error = None if entry.failure is None else error_of(entry.failure)
             # The value of the ledger, as every later result of an equal item has it: else a run
             # that goes on after a kill would give other types than one that was not interrupted.
             value = None if self.error else self._loaded(entry)
@@ -380,9 +322,7 @@ class ItemRun(RunItem):
             return self._run.load(stored.decode())
         except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
             self._is_done, self._sends_once = True, entry.once
-            self.error = without_frames(error)
-            if isinstance(self.error, GatewayError):
-                self.error = self._of_item(self.error)
+            self.error = self._of_item(without_frames(error))
             return None
 
     def _entry(self, value: Any) -> Entry:
@@ -398,7 +338,7 @@ class ItemRun(RunItem):
                     )
                 )
         if self.error is not None:
-            failure = self._failure(self.error)
+            failure = failure_of(self.error, self._said(self.error))
             is_unknown = failure.advice is Advice.CHECK and failure.outcome == Outcome.UNKNOWN.name
             state = State.UNKNOWN if is_unknown else State.FAILED
         return Entry(
@@ -410,30 +350,6 @@ class ItemRun(RunItem):
             failure=failure,
             attempts=self.attempts,
             elapsed=self.elapsed,
-        )
-
-    def _failure(self, error: Exception) -> Failure:
-        """Return what a file may hold of an error: no texts of the user or the gateway."""
-        name = type(error).__name__
-        if not isinstance(error, GatewayError):
-            outcome = None if self.outcome is None else self.outcome.name
-            # Only the user knows whether a repetition may succeed, and asks for it.
-            return Failure(
-                error=name,
-                outcome=outcome,
-                advice=self._advice(Advice.REPEAT),
-                writes=self._writes(error) or None,
-            )
-        is_ours = _KINDS.get(name) is type(error) and error.args
-        return Failure(
-            error=name,
-            # As UTF-8 can hold it: the user may raise an error of ours with any text.
-            message=str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None,
-            operation=error.operation,
-            outcome=error.outcome.name,
-            status=getattr(error, "status", None),
-            advice=error.advice,
-            writes=error.writes or None,
         )
 
 
@@ -448,31 +364,3 @@ def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
     else:
         written.set_exception(copy(error))  # the call writes to it; the run raises the other one
         written.exception()  # the run may have ended: nobody has to ask for it
-
-
-def _error_of(failure: Failure) -> GatewayError:
-    """Return the error for an entry of a ledger; a foreign error becomes a `GatewayError`."""
-    kind = _KINDS.get(failure.error, GatewayError)
-    message = failure.message or f"{failure.error}, in an earlier run"
-    error = kind.__new__(kind, message)
-    error.args = (message,)
-    error.__dict__.update(
-        operation=failure.operation,
-        outcome=Outcome[failure.outcome or "UNKNOWN"],
-        repeatability=_REPEATABILITY.get(failure.operation or ""),
-        status=failure.status,
-        _advice=failure.advice,
-        writes=failure.writes or "",
-    )
-    return error
-
-
-def without_frames(error: Exception) -> Exception:
-    """Return an error whose tracebacks are gone: they hold the frames, and all that these hold."""
-    chain: list[BaseException] = [error]
-    for link in chain:  # the loop adds to this list
-        link.with_traceback(None)  # also of a frozen dataclass
-        group: Any = link if isinstance(link, BaseExceptionGroup) else None
-        more = (link.__cause__, link.__context__, *(group.exceptions if group else ()))
-        chain += [other for other in more if other is not None and other not in chain]
-    return error

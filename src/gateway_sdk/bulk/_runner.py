@@ -24,7 +24,8 @@ from gateway_sdk._call.events import ITEMS
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._python import tell
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk._item import ItemRun, Recorder, without_frames
+from gateway_sdk.bulk._item import Work
+from gateway_sdk.bulk._ledger import Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._source import digest_of, make_source
@@ -137,17 +138,17 @@ class Runner:
         self._is_closing = False
         self._error: BaseException | None = None  # of the run
         self._outages = Outages(self.patience, self.reporter.outage, self.wake, self.fail)
-        self._later: deque[ItemRun] = deque()  # failed, and are called again
+        self._later: deque[Work] = deque()  # failed, and are called again
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._under_way: set[ItemRun] = set()  # are called, or their results are written
-        self._recalled: set[ItemRun] = set()  # are read from the ledger
-        self._equal: dict[bytes, list[ItemRun]] = {}  # without a result; the first one is called
+        self._under_way: set[Work] = set()  # are called, or their results are written
+        self._recalled: set[Work] = set()  # are read from the ledger
+        self._equal: dict[bytes, list[Work]] = {}  # without a result; the first one is called
         self._results: dict[bytes | None, BulkResult[Any, Any]] = {}  # of keys, without a ledger
-        self._queue: deque[ItemRun] = deque()
+        self._queue: deque[Work] = deque()
         self._held = 0  # items that were taken and not yet yielded
         self._streak = 0
 
-    async def run(self) -> AsyncGenerator[BulkResult[Any, Any], None]:
+    async def results(self) -> AsyncGenerator[BulkResult[Any, Any], None]:
         """Yield one result for each item; leave nothing running at the end or after an error."""
         with self.reporter.run_is_told():
             self.loop, timer = asyncio.get_running_loop(), None
@@ -226,51 +227,51 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             self._source.give_up(error)
             return
-        run = ItemRun(self, item, digest)
+        work = Work(self, item, digest)
         self._held += 1
         if self.ordered:
-            self._queue.append(run)
+            self._queue.append(work)
         if digest is not None:
             equal = self._equal.setdefault(digest, [])
-            equal.append(run)
+            equal.append(work)
             if len(equal) > 1:
                 return  # it waits for the first of them
         if digest in self._results:
-            self.finish(run, replace(self._results[digest], item=item))
+            self.finish(work, replace(self._results[digest], item=item))
         elif digest is not None and self.ledger is not None and self.ledger.has(digest):
-            self._recalled.add(run)
-            run.recall()
+            self._recalled.add(work)
+            work.recall()
         elif self._has_expired:
-            run.error = self._interruption(run)
-            self.finish(run, run.result_with(None))
+            work.error = self._interruption(work)
+            self.finish(work, work.result_with(None))
         else:
-            self._begin(run)
+            self._begin(work)
 
     def _digest(self, item: Any) -> bytes | None:
         if self.key is None and self.ledger is None:
             return None  # all items are different
         return digest_of(item if self.key is None else self.key(item))
 
-    def _begin(self, run: ItemRun) -> None:
-        self._under_way.add(run)
-        run.begin(is_probe=self._outages.take_probe())
+    def _begin(self, work: Work) -> None:
+        self._under_way.add(work)
+        work.begin(is_probe=self._outages.take_probe())
         context = copy_context()
-        context.run(ITEMS.set, (*filter(_IS_OPEN, ITEMS.get()), run))
+        context.run(ITEMS.set, (*filter(_IS_OPEN, ITEMS.get()), work))
         if self.reporter.observers:
             context.run(self.reporter.item_started)
         # With a name, because asyncio writes a text for each task without one.
-        task = self.loop.create_task(self._call_until_taken(run), name=_NAME, context=context)
+        task = self.loop.create_task(self._call_until_taken(work), name=_NAME, context=context)
         self._tasks.add(task)
-        task.add_done_callback(partial(self._call_ended, run))
+        task.add_done_callback(partial(self._call_ended, work))
 
-    async def _call_until_taken(self, run: ItemRun) -> Any:
+    async def _call_until_taken(self, work: Work) -> Any:
         """Make one call, and repeat it after each 429 as long as this is safe."""
-        run.began = time.monotonic()
+        work.began = time.monotonic()
         next_wait, waited = _FIRST_WAIT, 0.0
         while True:
             try:
-                value = await self.call(run.item)
-                return run.adopt(value) if isinstance(value, BulkResult) else value
+                value = await self.call(work.item)
+                return work.adopt(value) if isinstance(value, BulkResult) else value
             except RateLimitedError as error:
                 asked = next_wait if error.retry_after is None else error.retry_after
                 # No security needed here: the random part only spreads the items.
@@ -278,82 +279,82 @@ class Runner:
                 next_wait = min(2 * next_wait, _LONGEST_WAIT)
                 waited += asked + spread
                 is_over = self.patience is not None and waited > self.patience
-                if is_over or not run.may_begin_again(error):
+                if is_over or not work.may_begin_again(error):
                     raise
-                run.refused(error, asked + spread)
+                work.refused(error, asked + spread)
             self._outages.over()
             await asyncio.sleep(asked + spread)
 
-    def _call_ended(self, run: ItemRun, task: asyncio.Task[Any]) -> None:
+    def _call_ended(self, work: Work, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         try:
-            self._judge(run, task)
+            self._judge(work, task)
         except BaseException as error:  # noqa: BLE001 - of the call, of dump, or of the item's class
             self.fail(error)
-            self.finish(run, None)
+            self.finish(work, None)
 
-    def _judge(self, run: ItemRun, task: asyncio.Task[Any]) -> None:
+    def _judge(self, work: Work, task: asyncio.Task[Any]) -> None:
         raised = None if task.cancelled() else task.exception()
         if raised is not None and not isinstance(raised, Exception):
             raise raised
-        error = self._interruption(run) if task.cancelled() else raised and without_frames(raised)
-        run.end(error)
+        error = self._interruption(work) if task.cancelled() else raised and without_frames(raised)
+        work.end(error)
         # At the end of a program, asyncio cancels the calls before it closes the run.
-        is_cut = task.cancelled() and run.may_repeat
+        is_cut = task.cancelled() and work.may_repeat
         if error is None or was_answered(error):
             self._outages.over()
-        elif run.is_probe and self._outages.now:
+        elif work.is_probe and self._outages.now:
             self._outages.probe_failed()
         if is_cut and not self._is_closing:
-            self._end_early(run)
-        elif is_cut or (isinstance(error, GatewayError) and self._may_pass(run, error)):
-            run.withdraw()
-            self._under_way.discard(run)
-            self._later.append(run)
+            self._end_early(work)
+        elif is_cut or (isinstance(error, GatewayError) and self._may_pass(work, error)):
+            work.withdraw()
+            self._under_way.discard(work)
+            self._later.append(work)
             self.wake()
         else:
-            run.keep(None if error else task.result())
+            work.keep(None if error else task.result())
             self.wake()  # another call may begin while the result is written
 
-    def _may_pass(self, run: ItemRun, error: GatewayError) -> bool:
+    def _may_pass(self, work: Work, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
         if self._has_expired or isinstance(error, RateLimitedError):
             return False
-        if not run.may_begin_again(error):
+        if not work.may_begin_again(error):
             return False
         if error.token_is_static:
             self.fail(error)  # all other items would fail too
         if self._is_closing:
             return True
-        is_first, run.has_failed = not run.has_failed, True
-        run.failures += self._outages.now is None
-        return not self._outages.failed(error, run.failures, is_first=is_first)
+        is_first, work.has_failed = not work.has_failed, True
+        work.failures += self._outages.now is None
+        return not self._outages.failed(error, work.failures, is_first=is_first)
 
-    def _end_early(self, run: ItemRun) -> None:
+    def _end_early(self, work: Work) -> None:
         """Finish an item for this run alone: the next one begins it again."""
-        run.withdraw()
-        self.finish(run, run.result_with(None))
+        work.withdraw()
+        self.finish(work, work.result_with(None))
 
-    def _interruption(self, run: ItemRun) -> GatewayError:
+    def _interruption(self, work: Work) -> GatewayError:
         """Return the error of an item whose call was ended early, or not begun."""
-        if run.began is None:
+        if work.began is None:
             return DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
         if self._is_closing:
-            return run.interrupted("the run was closed before the call had ended", GatewayError)
+            return work.interrupted("the run was closed before the call had ended", GatewayError)
         if self._has_expired:
-            return run.interrupted(self._late, DeadlineExceededError)
-        return run.interrupted("the call was cancelled from within", GatewayError)
+            return work.interrupted(self._late, DeadlineExceededError)
+        return work.interrupted("the call was cancelled from within", GatewayError)
 
-    def finish(self, run: ItemRun, result: BulkResult[Any, Any] | None) -> None:
+    def finish(self, work: Work, result: BulkResult[Any, Any] | None) -> None:
         """Let the result of an item be yielded, and those of its equals; None if it is lost."""
-        self._under_way.discard(run)
-        self._recalled.discard(run)
-        equal = [run] if run.digest is None else self._equal.pop(run.digest)
+        self._under_way.discard(work)
+        self._recalled.discard(work)
+        equal = [work] if work.digest is None else self._equal.pop(work.digest)
         if result is not None:
-            if run.digest is not None and self.ledger is None:
-                self._results[run.digest] = result
+            if work.digest is not None and self.ledger is None:
+                self._results[work.digest] = result
             for one in equal:
-                one.result = result if one is run else replace(result, item=one.item)
+                one.result = result if one is work else replace(result, item=one.item)
             if not self.ordered:
                 self._queue += equal
         self.wake()

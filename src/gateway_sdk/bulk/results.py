@@ -1,7 +1,8 @@
 """The results of a run, its progress, and what a ledger keeps of its items."""
 
+import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -77,6 +78,37 @@ class BulkResult(Generic[Item, Value]):
 
 value_of: Final = attrgetter("_value")
 """Returns the value of a result as it is kept: that of a journal is not decoded."""
+
+
+class Results(AsyncGenerator[BulkResult[Item, Value], None]):
+    """The results of a run; a run that was ended by a cancellation is not taken for complete."""
+
+    def __init__(self, results: AsyncGenerator[BulkResult[Item, Value], None]) -> None:
+        self._results = results
+        self._was_cancelled = False
+
+    def __anext__(self) -> Coroutine[Any, Any, BulkResult[Item, Value]]:
+        return self.asend(None)  # that of the base class would be one more coroutine
+
+    async def asend(self, value: None) -> BulkResult[Item, Value]:
+        """Return the next result; only None can be sent."""
+        try:
+            return await self._results.asend(value)
+        except asyncio.CancelledError:
+            self._was_cancelled = True
+            raise
+        except StopAsyncIteration:
+            if not self._was_cancelled:
+                raise
+        raise GatewayError("the run was ended by a cancellation, as of wait_for around anext")
+
+    async def athrow(self, *error: Any) -> BulkResult[Item, Value]:
+        """Raise an error in the run."""
+        return await self._results.athrow(*error)
+
+    async def aclose(self) -> None:
+        """End the run: nothing is left running."""
+        await self._results.aclose()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing_extensions import TypeVar
 
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
-from gateway_sdk.bulk.run import Results as Yielded
+from gateway_sdk.bulk.results import Results as Yielded
 from gateway_sdk.cluster._worker import ONCE, EndOfRun, KilledError, Sealed, Work
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
 from gateway_sdk.outcome import Outcome, Repeatability
@@ -93,8 +93,8 @@ def run(
         patience: Seconds for which the run waits for a gateway, a login, the scheduler or workers
             that are away. At the start, a cluster that cannot be used ends the run within 15 s.
         load: Converts the JSON of a value, also without a journal.
-        key, deadline, on_progress, journal, job, retry_failed: As in `bulk.run`; the journal is
-            the path of a file.
+        key, subject, deadline, on_progress, journal, job, retry_failed: As in `bulk.run`; the
+            journal is the path of a file.
 
     Yields:
         One result per item. An item whose process ends each time, also if it is done alone, has a

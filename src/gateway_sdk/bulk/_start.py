@@ -1,12 +1,10 @@
 """Run one coroutine function over many items, with a bounded number of calls at once."""
 
-import asyncio
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
     Awaitable,
     Callable,
-    Coroutine,
     Iterable,
     Mapping,
     Sized,
@@ -30,12 +28,9 @@ from gateway_sdk._python import with_added
 from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.bulk._limit import Adaptive, Controller, FixedLimit
 from gateway_sdk.bulk._runner import Reporter, Runner
-from gateway_sdk.bulk.results import BulkResult, Item, Ledger, OnProgress, Value
-from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
+from gateway_sdk.bulk.results import BulkResult, Item, Ledger, OnProgress, Results, Value
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.observer import Observer, RunInfo
-
-__all__ = ["BulkResult", "run"]
-
 
 _LEDGER: Final = ("open", "has", "read", "write", "aclose")
 
@@ -186,7 +181,7 @@ def run(
         deadline=given["deadline"],
         patience=given["patience"],
     )
-    return Results(runner.run())
+    return Results(runner.results())
 
 
 def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
@@ -203,31 +198,3 @@ def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
     if ledger is None and (given["dump"] or given["load"]):
         raise InvalidArgumentError("dump and load go with journal=")
     return ledger
-
-
-class Results(AsyncGenerator[BulkResult[Item, Value], None]):
-    """The results of a run; a run that was ended by a cancellation is not taken for complete."""
-
-    def __init__(self, results: AsyncGenerator[BulkResult[Item, Value], None]) -> None:
-        self._results = results
-        self._was_cancelled = False
-
-    def __anext__(self) -> Coroutine[Any, Any, BulkResult[Item, Value]]:
-        return self.asend(None)  # that of the base class would be one more coroutine
-
-    async def asend(self, value: None) -> BulkResult[Item, Value]:
-        try:
-            return await self._results.asend(value)
-        except asyncio.CancelledError:
-            self._was_cancelled = True
-            raise
-        except StopAsyncIteration:
-            if not self._was_cancelled:
-                raise
-        raise GatewayError("the run was ended by a cancellation, as of wait_for around anext")
-
-    async def athrow(self, *error: Any) -> BulkResult[Item, Value]:
-        return await self._results.athrow(*error)
-
-    async def aclose(self) -> None:
-        await self._results.aclose()
