@@ -298,7 +298,7 @@ def undecodable(path: Path) -> None:
     [
         (lambda path: path.write_bytes(b"precious"), "cannot be read: file is not a database"),
         (lambda path: path.write_bytes(b""), "cannot be read: no such table"),
-        (undecodable, "cannot be read: Could not decode to UTF-8 column 'item'$"),
+        (undecodable, "cannot be read: a row is not as it was written$"),
         (lambda _: None, "there is no journal"),
         (lambda path: path.mkdir(), "there is no journal"),
     ],

@@ -292,13 +292,12 @@ class SqliteLedger:
         except OSError as error:
             raise self._error(f"{what}: {error.strerror}") from None
         except (sqlite3.Error, MemoryError, ValueError) as error:  # a damaged length, or state
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_BUSY:
                 raise  # it is tried again
-            reason = reason_of(error) or "no such length"
-            problem = f"is no journal or is damaged: {reason}; give another file"
-            if isinstance(error, sqlite3.OperationalError) and reason == str(error):
-                # Of the disk.
-                problem = f"{what}: {reason}; its rows are kept: run the same again"
+            problem = f"is no journal or is damaged: {reason_of(error)}; give another file"
+            if code and isinstance(error, sqlite3.OperationalError):  # of the disk
+                problem = f"{what}: {error}; its rows are kept: run the same again"
             raise self._error(problem) from None
 
     def _error(self, what: str) -> JournalError:
@@ -326,8 +325,8 @@ _LOCKED: Final = "is locked by another program, such as one that reads it with a
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of an error without that of a row, which cannot be decoded."""
-    return str(error).partition(" with text ")[0]
+    """Return the text of an error of SQLite's; others may show the text of a row."""
+    return str(error) if hasattr(error, "sqlite_errorcode") else "a row is not as it was written"
 
 
 def _end_log(database: sqlite3.Connection) -> None:

@@ -36,7 +36,7 @@ class StoredValue:
         raise JournalError("the journal is damaged: a value is no JSON")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class BulkResult(Generic[Item, Value]):
     """The result of one item.
 
@@ -72,7 +72,7 @@ class BulkResult(Generic[Item, Value]):
         if self.error is not None:
             raise self.error.with_traceback(None)  # else each raise would add its frames
         if isinstance(self._value, StoredValue):
-            object.__setattr__(self, "_value", self._value.decode())
+            self._value = self._value.decode()
         return cast("Value", self._value)
 
 

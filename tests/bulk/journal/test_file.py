@@ -227,11 +227,11 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     ("change", "problem"),
     [
         ("key = x'00'", "was changed by others during the run"),
-        ("state = 'odd'", "is damaged: 'odd' is not a valid State"),
+        ("state = 'odd'", "is damaged: a row is not as it was written; give"),
         ("value = '{'", "is damaged: a value is no JSON"),
         (
             "value = cast(x'3132ff' as text)",
-            "Could not decode to UTF-8 column 'value'; give",
+            "is damaged: a row is not as it was written; give",
         ),
     ],
 )

@@ -133,7 +133,9 @@ async def test_nothing_is_sent_if_the_disk_fails(
     path: Path, disk: Disk, gateway: GatewaySession, engine: Answering
 ) -> None:
     seen: list[errors.JournalError] = []
-    disk.before = Mock(side_effect=sqlite3.OperationalError("disk I/O error"))
+    failure = sqlite3.OperationalError("disk I/O error")
+    failure.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    disk.before = Mock(side_effect=failure)
 
     async def create(name: str) -> Any:
         try:
