@@ -14,6 +14,7 @@ from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
     JournalError,
+    NotFoundError,
     Outcome,
     UnexpectedReplyError,
     bulk,
@@ -191,6 +192,30 @@ async def test_the_job_is_that_of_the_view_and_shows_no_tenant(path: Path) -> No
     async with at(Sandbox(), tenant_id="zoe@example.com", parse_float=Decimal) as gateway:
         with pytest.raises(JournalError, match="belongs to the job"):  # its values are others
             await fetched(gateway, [YEAR], journal=path)
+
+
+@pytest.mark.parametrize("is_journal", [False, True])
+async def test_a_subject_that_the_gateway_does_not_know_is_asked_for_once(
+    path: Path, *, is_journal: bool
+) -> None:
+    """The rest of it fails without calls, and a run that goes on makes none."""
+    parts = request("2025-01-01", "2025-12-31").split(days=73)
+    queries = [part.model_copy(update={"symbols": it}) for part in parts for it in ("XAF", "USD")]
+    options: dict[str, Any] = {"journal": path} if is_journal else {}
+    sandbox, count = Sandbox(), len(parts)
+
+    for _ in range(2):
+        async with at(sandbox) as gateway:
+            results = await fetched(
+                gateway, queries, subject=lambda it: it.symbols, concurrency=1, **options
+            )
+        unknown = [it for it in results if isinstance(it.error, NotFoundError)]
+        assert {it.item for it in results if it.error is None} == {*queries[1::2]}
+        assert sorted(it.attempts for it in unknown) == [0] * (count - 1) + [1]
+        assert {(it.outcome, it.advice) for it in unknown} == {(Outcome.REFUSED, Advice.FIX)}
+    assert len(sandbox.received) == (1 if is_journal else 2) * (count + 1)
+    if is_journal:
+        assert [row["state"] for row in rows(path)].count("failed") == count
 
 
 async def test_an_invalid_query_is_a_result() -> None:

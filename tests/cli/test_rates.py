@@ -85,7 +85,7 @@ def test_all_are_the_currencies_of_all_countries(
     again = call_gateway(*job)
 
     known = SHOWN + 1  # the ruble is known, without rates in this range
-    failed = sorted(line["item"]["symbols"] for line in lines(out) if line["state"] == "failed")
+    failed = sorted({line["item"]["symbols"] for line in lines(out) if line["state"] == "failed"})
     assert served.received[0].operation == "list_countries"
     assert "AED" in failed
     assert not {"USD", "EUR"} & {*failed}
@@ -444,7 +444,9 @@ async def test_what_a_run_waits_for_is_told_once(
     )
     shown: list[tuple[object, ...]] = []
 
-    async def results(_: object, *, on_progress: Callable[[Progress], None]) -> AsyncIterator[Any]:
+    async def results(
+        _: object, *, on_progress: Callable[[Progress], None], **_options: object
+    ) -> AsyncIterator[Any]:
         for found in (outage, outage, None, None):
             on_progress(Progress(0, 0, 0, None, found))
         yield result(failure(ServerError, LOST, 500))

@@ -74,10 +74,11 @@ class Work(RunItem):
     _is_done = False  # and `load` has failed
     _was_reported = False  # whether the limit has learned from an attempt of its call
 
-    def __init__(self, run: OfRun, item: Any, digest: bytes | None) -> None:
+    def __init__(self, run: OfRun, item: Any, digest: bytes | None, subject: object) -> None:
         self._run = run
         self.item = item
         self.digest = digest
+        self.subject = subject
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._ended: dict[CallInfo, Outcome] = {}  # those that are not in flight
 

@@ -30,7 +30,12 @@ from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._source import digest_of, make_source
 from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress
-from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    NotFoundError,
+    RateLimitedError,
+)
 from gateway_sdk.observer import Observer, RunInfo
 from gateway_sdk.retry_policy import RetryBudget
 
@@ -119,6 +124,7 @@ class Runner:
     items: Iterable[Any] | AsyncIterable[Any]
     limit: FixedLimit
     key: Callable[[Any], object] | None
+    subject: Callable[[Any], object] | None
     ledger: Ledger | None
     dump: Callable[[Any], Any] | None
     load: Callable[[Any], Any] | None
@@ -143,6 +149,7 @@ class Runner:
         self._under_way: set[Work] = set()  # are called, or their results are written
         self._recalled: set[Work] = set()  # are read from the ledger
         self._equal: dict[bytes, list[Work]] = {}  # without a result; the first one is called
+        self._unknown: dict[object, NotFoundError] = {}  # by subjects
         self._results: dict[bytes | None, BulkResult[Any, Any]] = {}  # of keys, without a ledger
         self._queue: deque[Work] = deque()
         self._held = 0  # items that were taken and not yet yielded
@@ -224,10 +231,11 @@ class Runner:
         """Start an item, unless its result is known or an equal item is in flight."""
         try:
             digest = self._digest(item)
+            work = Work(self, item, digest, self.subject and self.subject(item))
+            unknown = self._unknown.get(work.subject)
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             self._source.give_up(error)
             return
-        work = Work(self, item, digest)
         self._held += 1
         if self.ordered:
             self._queue.append(work)
@@ -241,6 +249,10 @@ class Runner:
         elif digest is not None and self.ledger is not None and self.ledger.has(digest):
             self._recalled.add(work)
             work.recall()
+        elif unknown is not None:
+            work.error = unknown
+            self._under_way.add(work)
+            work.keep(None)
         elif self._has_expired:
             work.error = self._interruption(work)
             self.finish(work, work.result_with(None))
@@ -351,6 +363,8 @@ class Runner:
         self._recalled.discard(work)
         equal = [work] if work.digest is None else self._equal.pop(work.digest)
         if result is not None:
+            if work.subject is not None and isinstance(result.error, NotFoundError):
+                self._unknown[work.subject] = result.error
             if work.digest is not None and self.ledger is None:
                 self._results[work.digest] = result
             for one in equal:

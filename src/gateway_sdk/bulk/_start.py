@@ -75,6 +75,7 @@ class RunSettings(TypedDict, Generic[Item, Value], total=False):
 
     concurrency: Annotated[int | Literal["adaptive"] | Adaptive, "adaptive", _limit_of]
     key: Annotated[Callable[[Item], object] | None, None, _check_function]
+    subject: Annotated[Callable[[Item], object] | None, None, _check_function]
     ordered: Annotated[bool, False, check_switch]
     deadline: Annotated[float | None, None, check_seconds]
     patience: Annotated[float | None, 3600.0, _check_patience]
@@ -122,6 +123,9 @@ def run(
             100; `Adaptive(maximum=...)` has another maximum; a number is fixed.
         key: Returns the key of an item, a JSON value. Items with the same key are fetched once,
             and each has the result. The results are kept until the end of the run.
+        subject: Returns what an item asks about, such as (base, symbols). If the gateway does not
+            know it, which is a `NotFoundError` of one of its items, those that come later have
+            this error too, without a call: let an item of each subject come first.
         ordered: Yield results in the order of the items, not in the order in which calls end.
         deadline: Seconds for the whole run; None for no limit. Then calls in flight are ended, and
             each item without a result gets a `DeadlineExceededError`, whose `outcome` says whether
@@ -158,8 +162,8 @@ def run(
         LoginRequiredError: such a token has expired.
         DeadlineExceededError: the deadline passed before all items were read.
         JournalError: the journal belongs to another job, is in use, or cannot be written.
-        Exception: *items* or *key* raised an error; raised after the results of the calls in
-            flight.
+        Exception: *items*, *key* or *subject* raised an error; raised after the results of the
+            calls in flight.
     """
     if not callable(call):
         raise InvalidArgumentError("must be a coroutine function of one item", field="call")
@@ -173,6 +177,7 @@ def run(
         items=items,
         limit=given["concurrency"],
         key=given["key"],
+        subject=given["subject"],
         ledger=_ledger_of(given),
         dump=given["dump"],
         load=given["load"],

@@ -8,6 +8,7 @@ from contextlib import aclosing, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -170,6 +171,8 @@ AGAIN: Final = "The same command fetches what is missing, and with --retry-faile
 SANDBOX_JOB: Final = "exchange rates of the sandbox"
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
 
+_PAIR: Final = attrgetter("base", "symbols")
+
 Result: TypeAlias = BulkResult[Query, Any]
 
 
@@ -193,7 +196,7 @@ class Run:
         self.total = None if symbols is None else self._count(symbols)
         self.there = self.fetched = 0  # series in the journal; those of them that are of this run
         self.failures: list[Result] = []  # without those that the deadline cut
-        self.left_out: set[tuple[str, str]] = set()  # base and symbol
+        self.left_out: set[str] = set()  # symbols without rates of a base
 
     @property
     def done(self) -> int:
@@ -220,7 +223,8 @@ class Run:
 
         queries = self._queries(gateway, tell, options.get("patience", 0.0))
         start = start or gateway.currency.exchange_rate_series_bulk
-        series = start(queries, on_progress=tell, **options)
+        subject = _PAIR if self._symbols is None else None
+        series = start(queries, on_progress=tell, subject=subject, **options)
         with suppress(errors.DeadlineExceededError), counting_bar("Fetching") as draw:
             draw(0, self.total)
             async with aclosing(series) as results:
@@ -239,11 +243,9 @@ class Run:
         if symbols is None:
             symbols = bulk.currencies_of(await _countries(gateway, tell, patience))
             self.total = self._count(symbols)
-        # After the first part of the days it is known which currencies the gateway lacks.
+        # After the first part of the days the run knows which currencies the gateway lacks.
         for part, base, symbol in product(self._parts, self._bases, symbols):
-            if (base, symbol) in self.left_out:
-                self.total = (self.total or 0) - 1
-            elif base != symbol:
+            if base != symbol:
                 yield part.model_copy(update={"base": base, "symbols": symbol})
 
     def add(self, result: Result) -> None:
@@ -255,7 +257,7 @@ class Run:
             self.fetched += not result.from_journal
         elif isinstance(error, errors.NotFoundError) and self._symbols is None:
             self.total = (self.total or 0) - 1
-            self.left_out.add((query.base, query.symbols))
+            self.left_out.add(query.symbols)
         elif result.from_journal or not is_late:
             self.failures.append(result)
 
@@ -364,8 +366,8 @@ def bulk_rates(
     if run.total is not None:
         say(f"{run.there} of {run.total} series, {run.fetched} of them new")
     if run.left_out:
-        found = sorted({symbol for _, symbol in run.left_out})
-        say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
+        found = printable(" ".join(sorted(run.left_out)))
+        say(f"Left out, because the gateway has no rates of them: {found}")
     others = write_file(kept, out, rates=True).other_shapes if run.done == run.total else 0
     run.check()
     if not run.total:

@@ -58,6 +58,7 @@ def run(
     at_once: int = 8,
     concurrency: int | Literal["adaptive"] | bulk.Adaptive = 25,
     key: Callable[[Item], object] | None = None,
+    subject: Callable[[Item], object] | None = None,
     deadline: float | None = None,
     patience: float | None = 3600.0,
     on_progress: Callable[[Progress], object] | None = None,
@@ -126,8 +127,8 @@ def run(
         chunk, _shares(rate_limit, at_once), None if journal else load,
     )  # fmt: skip
     results = bulk.run(
-        chunks.call, items, concurrency=2 * at_once * chunk, key=key, deadline=deadline,
-        patience=patience, on_progress=on_progress, journal=journal, job=job,
+        chunks.call, items, concurrency=2 * at_once * chunk, key=key, subject=subject,
+        deadline=deadline, patience=patience, on_progress=on_progress, journal=journal, job=job,
         retry_failed=retry_failed, load=load if journal else None,
     )  # fmt: skip
     return Yielded(_until_closed(results, chunks))
