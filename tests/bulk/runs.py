@@ -175,6 +175,21 @@ async def fetch(
     return {result.item: result async for result in run}
 
 
+def insert(journal: Path, entries: Iterable[bulk.Entry]) -> None:
+    """Fill a journal with rows, whose times may be missing."""
+    asyncio.run(fetch(journal, [], same))
+    rows = [
+        (it.key, it.state, it.item, it.value, it.time.isoformat() if it.time else "")
+        for it in entries
+    ]
+    with closing(sqlite3.connect(journal)) as database, database:
+        database.executemany(
+            "insert into items(key, state, item, value, time, once, attempts, elapsed) "
+            "values(?, ?, ?, ?, ?, 0, 1, 0)",
+            rows,
+        )
+
+
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
     """Let no file of this process grow beyond a size, as a full disk does."""

@@ -19,7 +19,7 @@ import pytest
 
 from gateway_sdk import InvalidArgumentError, JournalError, MissingExtraError, NotFoundError, bulk
 from gateway_sdk.bulk import _export
-from tests.bulk.runs import JOB, content, fetch, same
+from tests.bulk.runs import JOB, content, fetch, insert, same
 
 MANY = "1.12345678901234567890"
 RATES = [
@@ -152,15 +152,13 @@ TEXTS = ["", "Ada", "a=1", " =1", "'=1", "-1.50", "+43", "1e-7", "2026-01-02", "
 
 
 @pytest.mark.parametrize("text", FORMULAS + TEXTS)
-async def test_excel_gets_no_formulas_and_programs_the_data(
-    path: Path, out: Path, text: str
-) -> None:
+def test_excel_gets_no_formulas_and_programs_the_data(path: Path, out: Path, text: str) -> None:
     """A sheet that opens a customer's name must not run it; a file of data is as it was."""
-    entry = bulk.Entry(key=b"1", state=bulk.State.DONE, item=text, value="-1", elapsed=-1.0)
+    insert(path, [bulk.Entry(key=b"1", state=bulk.State.DONE, item=text, value="-1")])
 
-    bulk.write_results([entry], out)
+    bulk.export(path, out, rates=False)
     plain = content(out)
-    bulk.write_results([entry], out, excel=True)
+    bulk.export(path, out, rates=False, excel=True)
     for_excel = content(out)
 
     assert not plain.startswith(codecs.BOM_UTF8)
@@ -329,7 +327,7 @@ async def test_an_export_is_one_snapshot_of_a_run_that_goes_on(
     path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks at the first value before it reads the rows."""
-    loop, write = asyncio.get_running_loop(), _export.write_results
+    loop, write = asyncio.get_running_loop(), _export._write
 
     async def go_on() -> None:
         await anext(run)
@@ -338,7 +336,7 @@ async def test_an_export_is_one_snapshot_of_a_run_that_goes_on(
         asyncio.run_coroutine_threadsafe(go_on(), loop).result()
         return write(*given, **more)
 
-    monkeypatch.setattr(_export, "write_results", later)
+    monkeypatch.setattr(_export, "_write", later)
     async with aclosing(bulk.run(same, range(3), concurrency=1, journal=path, job=JOB)) as run:
         await anext(run)
         written = await asyncio.to_thread(bulk.export, path, out)

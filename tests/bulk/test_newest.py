@@ -1,11 +1,8 @@
 """Each rate is written once, the newest: whatever the shape of items, and in whatever order."""
 
-import asyncio
 import csv
 import json
-import sqlite3
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import Entry, State
-from tests.bulk.runs import fetch, room_for, same
+from tests.bulk.runs import insert, room_for
 
 FIRST = date(2026, 1, 1)
 BEGAN = datetime(2026, 2, 1, tzinfo=UTC)
@@ -72,21 +69,6 @@ def entry(number: int, item: Any, value: Any, time: datetime | None) -> Entry:
     )
 
 
-def insert(journal: Path, entries: Iterable[Entry]) -> None:
-    """Fill a journal with rows, whose times may be missing."""
-    asyncio.run(fetch(journal, [], same))
-    rows = [
-        (it.key, "done", it.item, it.value, it.time.isoformat() if it.time else "")
-        for it in entries
-    ]
-    with closing(sqlite3.connect(journal)) as database, database:
-        database.executemany(
-            "insert into items(key, state, item, value, time, once, attempts, elapsed) "
-            "values(?, ?, ?, ?, ?, 0, 1, 0)",
-            rows,
-        )
-
-
 def read(out: Path) -> list[tuple[str, ...]]:
     with out.open(newline="", encoding="utf-8") as file:
         return [tuple(row) for row in csv.reader(file)][1:]
@@ -113,8 +95,6 @@ def test_each_rate_once_the_newest(asked: Any) -> None:
         out, journal = Path(folder, "rates.csv"), Path(folder, "journal.db")
         insert(journal, entries)
 
-        assert bulk.write_results(entries, out, rates=True).rows == len(wanted)
-        assert read(out) == wanted
         assert bulk.export(journal, out, rates=True).rows == len(wanted)
         assert read(out) == wanted
 
@@ -123,7 +103,9 @@ def test_items_that_are_no_json_are_told_apart_by_their_keys(tmp_path: Path) -> 
     value = json.dumps(reply(Series("EUR", ["GBP"], FIRST, FIRST), 1, base=None))
     entries = [Entry(key=key, state=State.DONE, value=value) for key in (b"1", b"2")]
 
-    assert bulk.write_results(entries, tmp_path / "rates.csv", rates=True).rows == 2
+    insert(tmp_path / "journal.db", entries)
+
+    assert bulk.export(tmp_path / "journal.db", tmp_path / "rates.csv").rows == 2
 
 
 @pytest.mark.parametrize("shape", [*shapes(Series("EUR", "U", FIRST, FIRST))][:-1])
@@ -138,7 +120,9 @@ def test_items_without_a_base_anywhere_are_told_apart(tmp_path: Path, shape: str
             item = {**item, "of": base} if isinstance(item, dict) else item
             entries.append(entry(number, item, reply(series, number, base=None), BEGAN))
 
-    bulk.write_results(entries, tmp_path / "rates.csv", rates=True)
+    insert(tmp_path / "journal.db", entries)
+
+    bulk.export(tmp_path / "journal.db", tmp_path / "rates.csv")
 
     found = [row[1:] for row in read(tmp_path / "rates.csv")]
     assert found == [
@@ -157,20 +141,25 @@ def test_no_room_for_the_temporary_file_is_told(tmp_path: Path) -> None:
         for number in range(99)
     )
 
-    with room_for(10_000), pytest.raises(OSError, match="no room for a temporary file"):
-        bulk.write_results(entries, out, rates=True)
+    insert(tmp_path / "journal.db", entries)
 
-    assert not [*tmp_path.iterdir()]
+    with room_for(10_000), pytest.raises(OSError, match="no room for a temporary file"):
+        bulk.export(tmp_path / "journal.db", out)
+
+    assert [it.name for it in tmp_path.iterdir()] == ["journal.db"]
 
 
 @pytest.mark.parametrize("state", State)
-def test_what_has_not_ended_is_left_out_of_a_ledger(tmp_path: Path, state: State) -> None:
-    """A `Ledger` of the user may hand over all that it has."""
-    kept = [Entry(key=b"1", state=state, item="1", value="2" if state is State.DONE else None)]
+def test_what_has_not_ended_is_left_out(tmp_path: Path, state: State) -> None:
+    journal = tmp_path / "journal.db"
+    insert(
+        journal,
+        [Entry(key=b"1", state=state, item="1", value="2" if state is State.DONE else None)],
+    )
 
-    written = bulk.write_results(kept, tmp_path / "items.csv")
+    written = bulk.export(journal, tmp_path / "items.csv", rates=False)
 
     ended = state not in (State.BEGUN, State.INTERRUPTED)
     assert written == bulk.Exported(ended, ended and state is not State.DONE)
-    assert bulk.write_results(kept, tmp_path / "rates.ndjson", rates=True).rows == 0
+    assert bulk.export(journal, tmp_path / "rates.ndjson", rates=True).rows == 0
     assert Decimal(written.rows) == len(read(tmp_path / "items.csv"))

@@ -54,7 +54,7 @@ ANSWERS = {
     "idempotency key": "how-to/onboarding",
     "duplicate": "questions#is-there-an-idempotency-key-so-that-a-retry-creates-no-duplicate",
     "csv import": "how-to/onboarding",
-    "excel": "reference/bulk#gateway_sdk.bulk.write_results",
+    "excel": "reference/bulk#gateway_sdk.bulk.export",
     "onboarding": "how-to/onboarding",
     "migrate from httpx": "how-to/from-httpx",
     "raise_for_status": "how-to/from-httpx",

@@ -7,7 +7,6 @@ from gateway_sdk.bulk._export import (
     currencies_of,
     export,
     rate_rows,
-    write_results,
 )
 from gateway_sdk.bulk._limit import Adaptive
 from gateway_sdk.bulk._settle import settle, unknown
@@ -32,5 +31,4 @@ __all__ = [
     "run",
     "settle",
     "unknown",
-    "write_results",
 ]

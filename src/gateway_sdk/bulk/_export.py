@@ -40,6 +40,8 @@ _DIGITS: Final = 38, 18
 """All digits of a decimal of Parquet, and those after its point. It is the largest that polars
 reads, and Spark has the same."""
 
+Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Iterable[Sequence[Any]]], None]
+
 _DAY: Final = re.compile(r'"\d{4}-\d\d-\d\d"')
 
 
@@ -157,44 +159,22 @@ def export(
         MissingExtraError: pyarrow is not installed.
         OSError: *out*, or a temporary file, cannot be written.
     """
-    _writer_for(out, decimals=decimals, excel=excel)
+    write = _writer_for(out, decimals=decimals, excel=excel)
     with reading(journal) as database:
         if rates is None:
             first = map(entry_of, database.execute(f"{ENTRIES} {_FIRST}"))
             rates = any(_rates_of(entry) is not None for entry in first)
+        if decimals and not rates:
+            raise InvalidArgumentError("goes with rates", field="decimals")
         entries = map(entry_of, database.execute(f"{ENTRIES} {'' if rates else _IN_ORDER}"))
-        return write_results(entries, out, rates=rates, decimals=decimals, excel=excel)
+        return _write(write, entries, Path(out), rates=rates)
 
 
 _IN_ORDER: Final = "order by item, id"
 _FIRST: Final = f"where state = '{State.DONE}' {_IN_ORDER} limit 1"
 
 
-def write_results(
-    entries: Iterable[Entry],
-    out: str | PathLike[str],
-    *,
-    rates: bool = False,
-    decimals: bool = False,
-    excel: bool = False,
-) -> Exported:
-    """Write what a ledger holds into a file, as `export` does with a journal.
-
-    Args:
-        entries: The entries of items, in any order; those of items that have not ended are left
-            out. Their order is that of the rows, except for rates, which are sorted.
-        out: The file.
-        rates: Whether to write the rates of the values of items that are done.
-        decimals, excel: As of `export`.
-
-    Raises:
-        InvalidArgumentError: as of `export`.
-        MissingExtraError: pyarrow is not installed.
-        OSError: *out*, or a temporary file, cannot be written.
-    """
-    write = _writer_for(out, decimals=decimals, excel=excel)
-    if decimals and not rates:
-        raise InvalidArgumentError("goes with rates", field="decimals")
+def _write(write: Writer, entries: Iterable[Entry], out: Path, *, rates: bool) -> Exported:
     counts: Counter[str] = Counter()
 
     def ended() -> Iterator[Entry]:
@@ -208,10 +188,10 @@ def write_results(
             yield row
 
     if rates:
-        with _newest(ended()) as (found, others), _whole(Path(out)) as file:
+        with _newest(ended()) as (found, others), _whole(out) as file:
             write(file, RateRow._fields, counted(found))
         return Exported(counts["rows"], counts["failed"], others)
-    with _whole(Path(out)) as file:
+    with _whole(out) as file:
         write(file, _COLUMNS, counted(map(_row_of, ended())))
     return Exported(counts["rows"], counts["failed"])
 
@@ -273,9 +253,6 @@ def _rates_of(entry: Entry) -> list[tuple[Any, ...]] | None:
         (base or query, symbol, str(day), base, str(rate), time)
         for base, symbol, day, rate in found
     ]
-
-
-Writer: TypeAlias = Callable[[IO[bytes], Sequence[str], Iterable[Sequence[Any]]], None]
 
 
 def _writer_for(out: str | PathLike[str], *, decimals: bool, excel: bool) -> Writer:
