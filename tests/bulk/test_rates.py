@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field
@@ -274,6 +275,34 @@ async def test_a_series_is_read_into_a_type_and_its_journal_keeps_the_reply(path
     assert len(rate_rows(as_it_came.value, base="EUR") or []) > 500
     assert (type(odd.error), odd.outcome) == (UnexpectedReplyError, Outcome.APPLIED)
     assert getattr(odd.error, "problems", "") == "it: Input should be a valid array"
+
+
+BODY = b'{"rate":1.50,"text":"1.50","all":[12345678901234567890.12,{"a":1e2}]}'
+
+
+@pytest.mark.parametrize(
+    ("into", "load"),
+    [(None, None), (dict[str, Any], None), (dict[str, str | list[Any]], None), (None, repr)],
+)
+async def test_exact_numbers_of_a_journal_are_those_of_the_reply(
+    path: Path, into: Any, load: Any
+) -> None:
+    """A number is no text, also for a type that would take one."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=BODY, headers={"content-type": "application/json"})
+
+    async with session(answer, parse_float=Decimal) as gateway:
+        (plain,) = await fetched(gateway, [YEAR], into=into)
+        options = {"journal": path} if load is None else {"journal": path, "load": load}
+        found = [(await fetched(gateway, [YEAR], into=into, **options))[0] for _ in range(2)]
+
+    for result in found:
+        if plain.error:
+            assert str(result.error).endswith("does not fit: see error.problems")
+        else:
+            assert repr(result.value) == repr(load(plain.value) if load else plain.value)
+    assert BODY in content(path)
 
 
 async def test_a_reply_that_does_not_fit_is_kept_in_the_journal(path: Path) -> None:

@@ -601,7 +601,8 @@ def rounded(value: Any) -> Any:
             return value
 
 
-@given(st.sampled_from(TYPES), VALUES)
+@pytest.mark.parametrize("into", TYPES, ids=str)
+@given(text=VALUES)
 def test_exact_numbers_are_taken_as_the_same_json_is_without_them(into: Any, text: str) -> None:
     """By every type, strict ones too: no number passes for a text, and a text may be a date."""
     body = f"[{text},0.5]".encode()  # there is a number in any case

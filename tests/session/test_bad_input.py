@@ -1,7 +1,6 @@
 """Bad input: an error of the right class that names the thing, before anything is sent."""
 
 import asyncio
-import base64
 import copy
 import os
 import pickle
@@ -335,10 +334,10 @@ async def test_no_text_reaches_another_path(text: str) -> None:
     assert not _leads_elsewhere(f"/a/{text}/b")
 
 
-@given(st.binary(min_size=1, max_size=48))
-async def test_every_id_in_base64_is_sent(data: bytes) -> None:
-    """It may have slashes at its ends, and several in a row."""
-    recorder, text = Recorder(), base64.b64encode(data).decode()
+@given(st.text("Az09+/", min_size=1, max_size=48))
+async def test_every_id_in_base64_is_sent(text: str) -> None:
+    """It may have slashes at its ends, and several in a row: most that are drawn have them."""
+    recorder = Recorder()
 
     await recorder.session().wallet.trading_order_history(text)
 

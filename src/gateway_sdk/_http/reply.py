@@ -259,6 +259,12 @@ def utf8_json(body: bytes, charset: str | None) -> bytes:
     return decode_text(body, charset).encode("utf-8", "surrogatepass")
 
 
+def json_of(reply: RawReply) -> str:
+    """Return the JSON of a reply that was decoded."""
+    _, charset = media_type(reply.index.get(b"content-type", b""))
+    return utf8_json(reply.body, charset).decode()
+
+
 def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
     # It refuses NaN, Infinity, numbers that would become infinite, more than 200 levels, integers
     # of more than 4300 digits, and lone surrogates: such values cannot be written as JSON again,

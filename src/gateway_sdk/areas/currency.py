@@ -1,23 +1,21 @@
 """The currency area: exchange rates."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast, overload
-
-from pydantic_core import to_json
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Call, Caller, Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._checks import shown
-from gateway_sdk._http.reply import RawReply, check_type
+from gateway_sdk._http.reply import RawReply, check_type, json_of
 from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk._start import FrontSettings
-    from gateway_sdk.bulk.results import BulkResult
+    from gateway_sdk.bulk.results import BulkResult, LoadText
     from gateway_sdk.models import ExchangeRateSeriesRequest
 
     Query: TypeAlias = ExchangeRateSeriesRequest
@@ -109,7 +107,9 @@ class CurrencyArea(Area):
             InvalidArgumentError: an argument is wrong, at once.
             JournalError: the journal is another job's, is in use, or cannot be written.
         """
-        from gateway_sdk.bulk._start import run  # noqa: PLC0415 - most programs make no bulk runs
+        # Most programs make no bulk runs.
+        from gateway_sdk.bulk._start import run  # noqa: PLC0415
+        from gateway_sdk.bulk.results import StoredValue  # noqa: PLC0415
 
         operation = operations.EXCHANGE_RATE_SERIES
         given = cast("dict[str, Any]", settings)
@@ -118,7 +118,10 @@ class CurrencyArea(Area):
         caller.options.of_one_call(operation.name, cast("PerCall", own))  # what is wrong, at once
         if into is not None:
             check_type(into)
-            if given.get("journal") is not None:
+        exact = False  # whether the journal has the reply itself, with all digits
+        if given.get("journal") is not None:
+            exact = caller.shared.parse_float is not None and given.get("dump") is None
+            if into is not None or exact:
                 given["load"], into = _loader(caller, into, given), None
         if isinstance(given.get("journal"), str | PathLike) and given.get("job") is None:
             job = f"{operation.name} of {caller.options.gateway_name(caller.shared.base_url)}"
@@ -127,18 +130,25 @@ class CurrencyArea(Area):
 
         async def fetch(query: "Query") -> Any:
             body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
-            return await caller.call(operation, cast("IntoAny", {"into": into, **own}), body=body)
+            call = Call(caller.shared, caller.options, operation, into)
+            value = await call.run(cast("PerCall", own), body=body)
+            is_json = exact and isinstance(value, list | dict)
+            return StoredValue(json_of(cast("RawReply", call.reply))) if is_json else value
 
         return run(fetch, queries, **given)
 
 
-def _loader(caller: Caller, into: Any, settings: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """Return what validates the JSON of a journal like a reply."""
-    if settings.get("dump") is not None or settings.get("load") is not None:
+def _loader(caller: Caller, into: Any, settings: Mapping[str, Any]) -> "LoadText":
+    """Return what reads the JSON of a journal like a reply."""
+    from gateway_sdk.bulk.results import LoadText  # noqa: PLC0415 - most programs make no bulk runs
+
+    if into is not None and (settings.get("dump") or settings.get("load")) is not None:
         raise InvalidArgumentError("give into=, or dump= and load=", field="into")
+    load = settings.get("load")
 
-    def load(value: Any) -> Any:
+    def read(text: str) -> Any:
         call = Call(caller.shared, caller.options, operations.EXCHANGE_RATE_SERIES)
-        return call.read_into(into, RawReply(200, [], {}, body=to_json(value)))
+        value = call.read_into(into, RawReply(200, [], {}, body=text.encode()))
+        return value if load is None else load(value)
 
-    return load
+    return LoadText(read)

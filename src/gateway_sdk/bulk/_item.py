@@ -22,6 +22,7 @@ from gateway_sdk.bulk._source import item_text, value_text
 from gateway_sdk.bulk.results import (
     BulkResult,
     Entry,
+    LoadText,
     State,
     StoredValue,
     value_of,
@@ -317,10 +318,10 @@ class Work(RunItem):
 
     def _loaded(self, entry: Entry) -> Any:
         stored = StoredValue(entry.value or "null")
-        if self._run.load is None:
+        if (load := self._run.load) is None:
             return stored  # which is decoded when the user asks for it
         try:
-            return self._run.load(stored.decode())
+            return load(stored.text if isinstance(load, LoadText) else stored.decode())
         except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
             self._is_done, self._sends_once = True, entry.once
             self.error = self._of_item(without_frames(error))

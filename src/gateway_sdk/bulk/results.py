@@ -36,6 +36,17 @@ class StoredValue:
         raise JournalError("the journal is damaged: a value is no JSON")
 
 
+@dataclass(frozen=True, slots=True)
+class LoadText:
+    """A `load` that takes the JSON of a journal as it stands there."""
+
+    read: Callable[[str], Any]
+
+    def __call__(self, text: str) -> Any:
+        """Return the value."""
+        return self.read(text)
+
+
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class BulkResult(Generic[Item, Value]):
     """The result of one item.
