@@ -55,12 +55,8 @@ class AmlArea(Area):
     ) -> Any:
         """Change the status of a document.
 
-        The interface leaves the reply open (see `Area`); the sandbox replies:
-
-        ```json
-        {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
-         "contentType": "image/png", "status": "verified"}
-        ```
+        The interface leaves the reply open (see `Area`); that of the sandbox is the document, as
+        `upload_document` has it.
 
         Args:
             document_id: The gateway's id of the document.
@@ -109,12 +105,8 @@ class AmlArea(Area):
     ) -> Any:
         """Replace the content of a document.
 
-        The interface leaves the reply open (see `Area`); the sandbox replies:
-
-        ```json
-        {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
-         "contentType": "image/png", "status": "uploaded"}
-        ```
+        The interface leaves the reply open (see `Area`); that of the sandbox is the document, as
+        `upload_document` has it.
 
         Args:
             document_id: The gateway's id of the document.

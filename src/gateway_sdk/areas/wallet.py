@@ -106,14 +106,8 @@ class WalletArea(Area):
     async def trading_order_history(self, customer_id: str, **call: Unpack[IntoAny]) -> Any:
         """Return the trading orders of a customer.
 
-        The interface leaves the reply open (see `Area`); the sandbox replies:
-
-        ```json
-        {"customerId": "customer-0001", "orders": [
-        {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
-         "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
-         "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
-        ```
+        The interface leaves the reply open (see `Area`); that of the sandbox is an object with the
+        members "customerId" and "orders", whose orders are as `order_history` has them.
 
         Args:
             customer_id: The gateway's id of the customer.
@@ -161,13 +155,8 @@ class WalletArea(Area):
         Cancelling an order twice has the same effect as cancelling it once, so a lost attempt is
         repeated unless the session's `RetryPolicy` forbids it.
 
-        The interface leaves the reply open (see `Area`); the sandbox replies:
-
-        ```json
-        {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
-         "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
-         "status": "cancelled", "createdAt": "2026-09-22T17:32:42.000Z"}
-        ```
+        The interface leaves the reply open (see `Area`); that of the sandbox is the order, as
+        `order_history` has it, with the status "cancelled".
 
         Args:
             wallet_id: The gateway's id of the wallet.

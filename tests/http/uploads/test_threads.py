@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -181,35 +181,6 @@ async def test_an_open_file_that_another_call_reads_is_refused(
         await first
 
     assert [upload.whole for upload in taker.uploads] == [True]
-
-
-async def test_a_file_is_never_waited_for_in_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A read that hangs, as on a dead disk, holds up neither the deadline nor the loop."""
-    document = tmp_path / "document"
-    document.write_bytes(bytes(CHUNK))
-    reading, go_on = threading.Event(), threading.Event()
-    opened: list[BinaryIO] = []
-
-    def hang(file: BinaryIO, _: int) -> bytes:
-        opened.append(file)
-        reading.set()
-        go_on.wait(10)
-        return b""
-
-    monkeypatch.setattr(thread, "_read_some", hang)
-    async with raw_server(Silent().handle) as url, session(url) as gateway:
-        call = asyncio.create_task(gateway.aml.upload_document(document))
-        assert await asyncio.to_thread(reading.wait, 10)
-        pass_deadlines(gateway)
-        with pytest.raises(DeadlineExceededError):
-            await call
-    assert not opened[0].closed
-
-    go_on.set()
-    await threads_end()
-    assert opened[0].closed
 
 
 class Broken(Hanging):
