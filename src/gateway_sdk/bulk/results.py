@@ -3,14 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
-
-from pydantic_core import from_json
 
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.outcome import Advice, Outcome
@@ -28,11 +25,9 @@ class StoredValue:
     def decode(self) -> Any:
         """Return what the text holds."""
         try:
-            return from_json(self.text)
-        except ValueError:
-            # It may be deeper than pydantic reads, although pydantic wrote it.
-            with suppress(ValueError, RecursionError):
-                return json.loads(self.text)
+            return json.loads(self.text)
+        except (ValueError, RecursionError):
+            pass  # the cause would show the value
         raise JournalError("the journal is damaged: a value is no JSON")
 
 
