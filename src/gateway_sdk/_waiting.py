@@ -6,10 +6,11 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, Final, Generic, TypeVar, cast
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def raise_if_cancelled(error: BaseException) -> None:
@@ -36,9 +37,18 @@ async def to_the_end(work: Awaitable[T]) -> T:
 
 
 def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
-    """Raise such errors of a coroutine function without its frames, whose variables are secret."""
+    """Raise such errors of a function without its frames, whose variables are secret."""
 
     def decorate(function: F) -> F:
+        @wraps(function)
+        def call_now(*args: Any, **given: Any) -> Any:
+            try:
+                return function(*args, **given)
+            except kind as error:
+                failure = error.with_traceback(None)
+            del args, given
+            raise failure
+
         @wraps(function)
         async def call(*args: Any, **given: Any) -> Any:
             try:
@@ -48,7 +58,7 @@ def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
             del args, given
             raise failure
 
-        return cast("F", call)
+        return cast("F", call if iscoroutinefunction(function) else call_now)
 
     return decorate
 

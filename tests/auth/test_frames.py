@@ -4,10 +4,12 @@ import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from gateway_sdk import GatewayError, MalformedResponseError, TokenStoreError
 from gateway_sdk.auth import LoopbackReceiver, PrivateFileStore, Token, login
+from gateway_sdk.auth._stores.store import dump
 from tests.auth.visits import FLOW, Surfer, join_threads
 from tests.support.logins import KEY
 from tests.support.secrecy import CANARY
@@ -24,8 +26,27 @@ async def save(folder: Path) -> None:
     await PrivateFileStore(KEY, folder / "in the way").save(Token(f"{CANARY}-token"))
 
 
+async def load(folder: Path) -> None:
+    store = PrivateFileStore(KEY, folder)
+    store.path.write_bytes(dump(Token(f"{CANARY}-token"), KEY).replace(b"client", b"other"))
+    store.path.chmod(0o600)
+    await store.load()
+
+
+async def read_response(_: Path) -> object:
+    attempt = FLOW.start("http://127.0.0.1:1/callback")
+    response = BAD.replace("STATE", httpx.URL(attempt.url).params["state"])
+    return FLOW.finish_url(attempt, f"{attempt.redirect_uri}#{response}", now=0.0)
+
+
 @pytest.mark.parametrize(
-    ("work", "kind"), [(log_in, MalformedResponseError), (save, TokenStoreError)]
+    ("work", "kind"),
+    [
+        (log_in, MalformedResponseError),
+        (read_response, MalformedResponseError),
+        (save, TokenStoreError),
+        (load, TokenStoreError),
+    ],
 )
 async def test_no_frame_of_ours_holds_the_token(
     work: Callable[[Path], Awaitable[object]], kind: type[GatewayError], tmp_path: Path
@@ -33,6 +54,8 @@ async def test_no_frame_of_ours_holds_the_token(
     with pytest.raises(kind) as caught:
         await work(tmp_path)
     join_threads()
-    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert caught.tb.tb_next
+    ours = caught.tb.tb_next.tb_next  # without the frames of the test
+    shown = traceback.TracebackException(kind, caught.value, ours, capture_locals=True)
     assert f"{CANARY}-token" not in "".join(shown.format())
     assert LoopbackReceiver.receive.__name__ == "receive"

@@ -282,20 +282,32 @@ async def test_every_request_of_another_user_is_refused(
         await there.must_still_wait()
 
 
-def open_start(there: Waiting, *, by_reset: bool) -> socket.socket:
+_TCP_REPAIR = 19  # linux/tcp.h
+
+
+def open_start(there: Waiting, how: str) -> socket.socket:
     client = socket.create_connection((there.host, there.port))
-    if by_reset:
+    if how == "reset":
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.sendall(visit(target=there.start, changes={"Host": f"{there.host}:{there.port}"}))
+    if how == "forgotten":  # at once, as the kernel does a second after the end with TCP_LINGER2
+        client.shutdown(socket.SHUT_WR)
+        client.setsockopt(socket.IPPROTO_TCP, _TCP_REPAIR, 1)
     return client
 
 
 @linux_only
-@pytest.mark.parametrize("by_reset", [False, True])
-async def test_a_connection_closed_before_the_owner_check_is_refused(by_reset: bool) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("closed", "reset"),
+        pytest.param("forgotten", marks=pytest.mark.skipif(not IS_ROOT, reason="needs root")),
+    ],
+)
+async def test_a_connection_closed_before_the_owner_check_is_refused(how: str) -> None:
     """A closed connection may be another user's: it does not open the start address."""
     async with waiting() as there:
-        open_start(there, by_reset=by_reset).close()
+        open_start(there, how).close()
         await there.must_still_wait()
 
 
@@ -313,7 +325,7 @@ async def test_a_connection_reset_during_the_owner_check_is_refused(
 
     monkeypatch.setattr(server, "is_other_user", reset)
     async with waiting() as there:
-        clients.append(open_start(there, by_reset=True))
+        clients.append(open_start(there, "reset"))
         await there.must_still_wait()
 
 

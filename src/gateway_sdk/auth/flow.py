@@ -17,10 +17,12 @@ import httpx
 
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, parse_url
+from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.auth.token import Token, scope_names
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     ConfigurationError,
+    GatewayError,
     MalformedResponseError,
     StateMismatchError,
 )
@@ -190,6 +192,7 @@ class ImplicitFlow:
         )
         return LoginAttempt(url, redirect_uri, state)
 
+    @hiding_frames(GatewayError)
     def finish(self, attempt: LoginAttempt, *, fragment: str, query: str = "", now: float) -> Token:
         """Read the response to a login and return its token.
 
@@ -221,6 +224,7 @@ class ImplicitFlow:
             )
         return self._read_token(given, now)
 
+    @hiding_frames(GatewayError)
     def finish_url(self, attempt: LoginAttempt, url: str, *, now: float) -> Token:
         """Read the response from the whole URL that the browser was sent to; see `finish`.
 
@@ -280,7 +284,7 @@ def _difference(given: str, expected: str) -> str:
     if url.userinfo or not (is_here or url.raw_host == right.raw_host):
         return f"it is not of {right.host}"
     if (url.port or 80) != (right.port or 80) if is_here else url.netloc != right.netloc:
-        return f"its port is not {right.port or 'that'} of this login"
+        return f"its port is not that of this login, {right.port or 80}"
     if url.scheme != right.scheme and not (is_here and url.scheme == "https"):
         return f"it does not begin with {right.scheme}:"
     return "" if url.raw_path == right.raw_path else f"its path is not {right.path}"

@@ -24,6 +24,7 @@ class KeyringStore:
         self.key = key
         self._keyring = keyring
 
+    @hiding_frames(GatewayError)
     async def load(self) -> Token | None:
         """Return the token; None if there is none."""
         return parse(await self._call("get_password"), self.key, "the keyring")
@@ -33,6 +34,7 @@ class KeyringStore:
         """Replace the stored token."""
         await self._call("set_password", dump(token, self.key).decode())
 
+    @hiding_frames(GatewayError)
     async def delete(self) -> None:
         """Delete the token, if there is one."""
         if await self._call("get_password") is None:

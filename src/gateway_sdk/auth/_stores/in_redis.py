@@ -53,6 +53,7 @@ class RedisStore(NotPickled):
         self._client = client
         self._name = f"gateway-sdk:token:{key.digest}"
 
+    @hiding_frames(GatewayError)
     async def load(self) -> Token | None:
         """Return the token; None if there is none, or it has expired."""
         return parse(await self._send("get"), self.key, f"Redis at {self._place}")
@@ -66,6 +67,7 @@ class RedisStore(NotPickled):
         left = None if ends is None else max(1, int((ends - time.time()) * 1000))
         await self._send("set", dump(token, self.key), px=left)
 
+    @hiding_frames(GatewayError)
     async def delete(self) -> None:
         """Delete the token, if there is one."""
         await self._send("delete")

@@ -65,6 +65,7 @@ class PrivateFileStore:
                 "GATEWAY_TOKEN_STORE=file:/absolute/folder"
             ) from None
 
+    @hiding_frames(GatewayError)
     async def load(self) -> Token | None:
         """Return the token; None if there is no file."""
         record = await self._work("read", self._read)
@@ -76,6 +77,7 @@ class PrivateFileStore:
         record = dump(token, self.key)
         await self._work("written", partial(self._write, record), record)
 
+    @hiding_frames(GatewayError)
     async def delete(self) -> None:
         """Remove the file, if there is one."""
         await self._work("removed", self._remove)
