@@ -16,7 +16,7 @@ from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth._stores.private_file import PrivateFileStore, prepare_folder_of
 from gateway_sdk.auth._stores.store import TokenKey, TokenStore, UnusableRecordError
-from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, RENEWAL_INTERVAL
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, RENEWAL_INTERVAL, has_ready
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -70,6 +70,7 @@ _LAST_SAVE: Final = 2.0
 """Seconds that the end of a program waits for a token to be saved."""
 
 
+@has_ready
 class SharedTokenSource(NotPickled):
     """A token source for any number of callers, tasks and sessions in one event loop at a time.
 

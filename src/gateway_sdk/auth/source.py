@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from copy import copy
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import SecretStr
 
@@ -23,6 +23,8 @@ from gateway_sdk.auth.token import (
     text_of,
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
+
+T = TypeVar("T")
 
 RENEWAL_INTERVAL: Final = 1.0
 """Seconds between two attempts to renew a token that still works."""
@@ -56,6 +58,16 @@ AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]]
 """What a session accepts as its `access_token`."""
 
 
+_with_ready: Final = set[type]()
+
+
+def has_ready(kind: type[T]) -> type[T]:
+    """Mark a class of ours whose `ready` returns the token that it has at hand."""
+    _with_ready.add(kind)  # not its subclasses, which may return other tokens
+    return kind
+
+
+@has_ready
 class StaticTokenSource:
     """One token, until it expires."""
 
@@ -81,6 +93,7 @@ class StaticTokenSource:
         return token.value if token.expires_at is None else None
 
 
+@has_ready
 class FunctionTokenSource:
     """A coroutine function; a `Token` with an end is kept until near it, for all callers."""
 
@@ -209,10 +222,8 @@ def note_success(source: TokenSource, token: AccessToken) -> None:
 
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
-    # Not a subclass of the caller's, which may return other tokens.
-    is_ours = type(source).__module__ in (__name__, "gateway_sdk.auth._shared_source")
-    token: Token | None = source.ready() if is_ours else None  # type: ignore[attr-defined]
-    return token
+    known: Any = source
+    return known.ready() if type(source) in _with_ready else None
 
 
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
