@@ -292,6 +292,7 @@ async def test_the_end_of_a_program_waits_a_little_for_the_store(
     await turns(2)
     await source.aclose()
     assert asked == ["1", "1"]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     assert ("not saved" in caplog.text) is hangs
 
 

@@ -8,7 +8,6 @@ import re
 import shlex
 import socket
 import struct
-import subprocess
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -361,21 +360,13 @@ def test_the_owner_of_a_socket_is_known() -> None:
         assert _peer.is_other_user(near, far)
 
 
-@linux_only
-@pytest.mark.skipif(not IS_ROOT, reason="only root can open sockets as another user")
-@pytest.mark.parametrize(("user", "is_other"), [(NOBODY, True), (0, False)])
-def test_root_is_no_other_user(user: int, is_other: bool) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(20)
-        code = (
-            f"import encodings.idna, os, socket; os.setuid({user}); "
-            f"s = socket.create_connection({server.getsockname()}); s.recv(1)"
-        )
-        with subprocess.Popen([sys.executable, "-c", code]) as process:
-            served, peer = server.accept()
-            assert _peer.is_other_user(peer, served.getsockname()) is is_other
-            served.close()
-        assert process.returncode == 0
+@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+async def test_root_is_no_other_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relays into containers run as root, who could read the memory of this process anyway."""
+    monkeypatch.setattr("os.getuid", lambda: NOBODY)
+    monkeypatch.setattr("os.geteuid", lambda: NOBODY)
+    async with waiting() as there:
+        await there.must_still_wait()
 
 
 def run_as_browser(report: str, url: str) -> None:
