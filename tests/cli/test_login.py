@@ -165,7 +165,7 @@ def test_without_a_browser_the_address_is_pasted(
     status, shown = terminal.end()
 
     assert (status, without_browser.exists()) == (0, False)
-    assert shown.startswith("No browser is opened here: log in with one of any machine.\r\n")
+    assert shown.startswith("No browser is opened here: log in with one on any machine.\r\n")
     assert text_of(kept()) == tab.token
 
 
@@ -178,7 +178,7 @@ def test_without_a_browser_and_a_terminal_paste_is_advised(
     _, errors = process.communicate()
 
     assert (process.returncode, without_browser.exists()) == (1, False)
-    assert errors.splitlines()[0].endswith(" of any machine: in a terminal, with --paste.")
+    assert errors.splitlines()[0].endswith(" on any machine: in a terminal, with --paste.")
     assert errors.splitlines()[1] == "Log in at this address:"
 
 

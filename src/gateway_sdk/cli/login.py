@@ -42,7 +42,7 @@ CLOSE_THE_TAB: Final = (
     f"{KEPT_SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
     "that no other program gets a token that comes late."
 )
-ELSEWHERE: Final = "No browser is opened here: log in with one of any machine"
+ELSEWHERE: Final = "No browser is opened here: log in with one on any machine"
 TRIAL_LIFE: Final = 60.0  # seconds until the test token expires, if it cannot be deleted
 STORE_TIMEOUT: Final = 60.0  # seconds, in which a keyring may ask the user for its password
 
