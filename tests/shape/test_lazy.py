@@ -43,6 +43,11 @@ USES = {
     ),
     "bulk": ("from gateway_sdk import bulk; bulk.run", OF_A_LOGIN | OF_STORES),
     "a login": ("from gateway_sdk.auth import login", OF_STORES | OF_A_BULK_RUN),
+    # Of authlib, it uses what builds a URL, and nothing that signs or sends.
+    "an address of a login": (
+        "from gateway_sdk import auth; auth.ImplicitFlow('https://a', 'c').start('http://[::1]:1')",
+        {"authlib.integrations", "authlib.jose", "cryptography", "joserfc", "requests", "h11"},
+    ),
 }
 
 
