@@ -133,6 +133,7 @@ async def test_the_start_address_leads_to_the_login_and_sets_a_cookie(is_fixed: 
         policy = reply.headers.pop("Content-Security-Policy")
         assert policy.startswith("default-src 'none'; script-src 'sha256-")
         assert b"location.replace(target.href)" in reply.body
+        assert b'?state=ours&amp;x=CALLBACK" data-callback="/callback"' in reply.body
         assert reply.headers == {
             **ON_ALL,
             "Content-Type": "text/html; charset=utf-8",

@@ -24,7 +24,7 @@ from gateway_sdk.auth._login.receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.auth._login.server import close_all
 from gateway_sdk.errors import StateMismatchError
 
-AUTHORIZATION_URL = "https://login.gateway.test/é?state=ours"
+AUTHORIZATION_URL = "https://login.gateway.test/é?state=ours&x=CALLBACK"
 RIGHT = "state=ours&access_token=CANARY-TOKEN"
 WRONG = "state=theirs&access_token=CANARY-TOKEN"
 

@@ -17,7 +17,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway_sdk._url import is_loopback
-from gateway_sdk.auth._login.pages import make_page, page, reply_with
+from gateway_sdk.auth._login.pages import page, reply_with, start_page
 from gateway_sdk.errors import LoginError, StateMismatchError
 
 
@@ -54,7 +54,7 @@ class StartAddress:
         # because requests of scripts are refused. Else the page's script removes both, because
         # WebKit ignores Clear-Site-Data here, and only then leads on. Cookies are not deleted.
         target = str(httpx.URL(authorization_url))  # ASCII, as a header must be
-        self.page = make_page("start.html", TARGET=target, CALLBACK=answer_path)
+        self.page = start_page(target, answer_path)
         self.page.headers.update(
             {
                 "Location": target,  # for programs without scripts
@@ -114,15 +114,13 @@ class CallbackHandler:
         return reply_with(405, {"Allow": "GET, POST"}, text="Only GET and POST.\n")
 
     def _open(self, start: StartAddress, request: CallbackRequest) -> httpx.Response:
-        if refused := _refuse_embedded(request):
+        refused = _refuse_embedded(request)
+        # No user goes there from a page of this address. WebKit asks so a second time if it has a
+        # worker with preload.
+        if refused or request.headers.get("sec-fetch-site") == "same-origin":
             # Perhaps a worker that an earlier page has left asks, and shows the reply as this page:
             # then its script removes the worker. It has no secrets.
-            texts = {"TARGET": "", "CALLBACK": self._path}
-            return make_page("start.html", refused.status_code, **texts)
-        if request.headers.get("sec-fetch-site") == "same-origin":
-            # No user goes there from a page of this address. WebKit asks so a second time if it has
-            # a worker with preload.
-            return reply_with(503, text="Open this address by itself.\n")
+            return start_page("", self._path, refused.status_code if refused else 503)
         if self.result.done():
             return reply_with(410, text="This login has ended. Start it again.\n")
         if not start.is_opened:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from html import escape
@@ -28,18 +29,24 @@ def reply_with(
 
 @cache
 def page() -> httpx.Response:
-    return make_page("callback.html")
+    return _page("callback.html", HEADING="One step is left")
 
 
-def make_page(name: str, status: int = 200, **texts: str) -> httpx.Response:
+def start_page(target: str, callback: str, status: int = 200) -> httpx.Response:
+    """Return the page that leads on to a target, or, without one, says to open it again."""
+    words = {"HEADING": "Logging in", "TARGET": target, "CALLBACK": callback}
+    return _page("start.html", status, **words)
+
+
+def _page(name: str, status: int = 200, **texts: str) -> httpx.Response:
     # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
     frame, body = (
         (files("gateway_sdk.auth._login") / file).read_text(encoding="utf-8")
         for file in ("page.html", name)
     )
-    html = frame.replace("BODY", body)
-    for word, text in texts.items():
-        html = html.replace(word, escape(text))
+    content, _, script = body.partition("<script>\n")
+    html = frame.replace("CONTENT", content).replace("SCRIPT", script)
+    html = re.sub("|".join(texts), lambda word: escape(texts[word[0]]), html)
     # Allowed are its script, its style and its own origin, and no frame.
     policy = (
         f"default-src 'none'; script-src {_source_of('script', html)}; "
