@@ -7,7 +7,10 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-import gateway_sdk.models.records  # noqa: F401 - a session would load it in a thread
+from gateway_sdk._call.shared_state import SharedState, _load_models
+
+_load_models()
+SharedState.has_models = True  # a session would load them in a thread
 
 T = TypeVar("T")
 P = ParamSpec("P")
