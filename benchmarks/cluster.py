@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -51,11 +50,9 @@ async def heavy(gateway: GatewaySession, number: int) -> Any:
     )
 
 
-def _cpu() -> tuple[float, float]:
-    """Return seconds of CPU time: of this process, and of those that have ended."""
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    own, others = (resource.getrusage(one) for one in who)
-    return own.ru_utime + own.ru_stime, others.ru_utime + others.ru_stime
+async def _spent(work: Any, gateway: GatewaySession, number: int) -> tuple[Any, int, float]:
+    """Do the work; return also the process and its seconds of CPU time."""
+    return await work(gateway, number), os.getpid(), time.process_time()
 
 
 async def costs() -> None:
@@ -63,26 +60,28 @@ async def costs() -> None:
     print("work, items, runs on: seconds (to the first result), CPU ms an item here, in workers")
     for work, number in ((small, 5000), (heavy, 200)):
         for place in ("one program", "2 workers"):
-            before, began, first = _cpu(), time.perf_counter(), 0.0
+            before, began, first = time.process_time(), time.perf_counter(), 0.0
+            workers = dict[int, float]()
             if place == "one program":
                 async with GatewaySession.from_env() as gateway:
                     one = bulk.run(partial(work, gateway), range(number), concurrency=50)
                     async for _ in one:
                         first = first or time.perf_counter() - began
             else:
-                async for _ in cluster.run(work, range(number), workers=2):
+                async for result in cluster.run(partial(_spent, work), range(number), workers=2):
                     first = first or time.perf_counter() - began
-            seconds, after = time.perf_counter() - began, _cpu()
-            here, there = (
-                1e3 * (new - old) / number for new, old in zip(after, before, strict=True)
-            )
+                    _, worker, spent = result.value
+                    workers[worker] = max(spent, workers.get(worker, 0.0))
+            seconds = time.perf_counter() - began
+            here = 1e3 * (time.process_time() - before) / number
+            there = 1e3 * sum(workers.values()) / number
             name = f"{work.__name__}, {number}, {place}"
             print(f"{name}: {seconds:.1f} s ({first:.1f}), {here:.2f} ms, {there:.2f} ms")
 
 
 async def program(address: str, journal: str, number: int, rate: int) -> None:
     """Be the program of a run, and print what came of it."""
-    before, counts = _cpu()[0], Counter[str]()
+    before, counts = time.process_time(), Counter[str]()
 
     def tell(progress: bulk.Progress) -> None:
         counts["told of an outage"] += progress.outage is not None
@@ -94,7 +93,7 @@ async def program(address: str, journal: str, number: int, rate: int) -> None:
     async for result in results:
         counts["failed" if result.error else "done"] += 1
         counts["from the journal"] += result.from_journal
-    counts["CPU µs an item"] = round(1e6 * (_cpu()[0] - before) / number)
+    counts["CPU µs an item"] = round(1e6 * (time.process_time() - before) / number)
     print(dict(counts), flush=True)
 
 

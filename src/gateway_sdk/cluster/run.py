@@ -2,15 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
@@ -42,6 +34,9 @@ _LINGER: Final = 0.005
 
 _HELD: Final = {"headers", "http_client", "observers", "rate_limit", "token_header", "transport"}
 """Settings of a session that hold secrets, or that cannot travel."""
+
+_KILLED: Final = GatewayError("each process ended that did this item alone")
+_KILLED.outcome = Outcome.UNKNOWN
 
 
 def run(
@@ -185,10 +180,10 @@ def _seal(work: Work) -> Sealed:
     try:
         return Sealed(work)
     except Exception as error:
-        problem = (
-            f"cannot be pickled ({type(error).__name__}: {error}): give a function of a module"
-        )
-        raise InvalidArgumentError(problem, field="work") from error
+        problem = f"cannot be pickled ({type(error).__name__}: {error})"
+        raise InvalidArgumentError(
+            f"{problem}: give a function of a module", field="work"
+        ) from error
 
 
 def _shares(rate: RateLimit | None, at_once: int) -> list[RateLimit | None]:
@@ -236,7 +231,7 @@ class _Chunks:
             return result
         return replace(result, _value=self._load(result.value))
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -260,7 +255,7 @@ class _Chunks:
             taken = [await self._free.get() for _ in range(self._slots)]
             if not await self._try(slot, chunk):
                 for one in chunk:
-                    await self._try(slot, [one], _killed())
+                    await self._try(slot, [one], _KILLED)
             for other in taken:
                 self._free.put_nowait(other)
 
@@ -298,9 +293,3 @@ class _Chunks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._workers.aclose()
-
-
-def _killed() -> GatewayError:
-    error = GatewayError("each process ended that did this item alone")
-    error.outcome = Outcome.UNKNOWN
-    return error
