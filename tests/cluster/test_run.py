@@ -123,7 +123,8 @@ async def test_a_function_in_no_module_travels_as_it_is_and_load_makes_its_value
 async def test_a_chunk_of_large_values_ends_early_and_the_rest_is_given_again(
     gateway: Gateway, shared: Cluster
 ) -> None:
-    results = await results_of(jobs.large, range(5), address=shared.address, concurrency=1)
+    options: Any = {"at_once": 1, "concurrency": 1}  # so that all are one chunk
+    results = await results_of(jobs.large, range(5), address=shared.address, **options)
 
     assert {result.item: result.value[0] for result in results} == dict(enumerate("01234"))
 

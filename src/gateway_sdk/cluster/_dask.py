@@ -28,7 +28,7 @@ from gateway_sdk.rate_limit import RateLimit
 _distributed: Any = import_module("distributed")  # has types in parts only
 _LOST: Final = OSError, AssertionError, asyncio.CancelledError, _distributed.CancelledError
 
-_LOOK: Final = 1.0
+_LOOK: Final = 0.5
 """Seconds between two looks at the workers."""
 
 _SILENT: Final = 10.0

@@ -275,9 +275,8 @@ class _Chunks:
         except Exception as caught:  # noqa: BLE001 - ours: else the items would wait for ever
             text = f"a chunk failed with {type(caught).__name__}"  # whose text may show an item
             error = EndOfRun(GatewayError(text))
-        for number, (item, future) in enumerate(chunk):
-            if future.done():
-                continue
+        waiting = [(*one, number) for number, one in enumerate(chunk) if not one[1].done()]
+        for item, future, number in waiting:
             if number in results:
                 future.set_result(results[number])
             elif isinstance(error, EndOfRun):
