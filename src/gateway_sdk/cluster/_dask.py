@@ -40,7 +40,7 @@ _JOIN: Final = 12.0
 _START: Final = 60.0
 """Seconds within which a worker on this machine has to be there: it may be busy."""
 
-_DEATHS: Final = 3
+_DEATHS: Final = 4
 """How many workers of a chunk end, before the chunk is the cause."""
 
 
