@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 
 class Outcome(IntEnum):
@@ -21,6 +21,14 @@ class Outcome(IntEnum):
     """Bytes were sent and no proof came back: all, a part or nothing may have happened."""
     APPLIED = 3
     """The gateway answered that it did the request, even if its reply could not be used."""
+
+
+OUTCOME_TEXT: Final = {
+    Outcome.NOT_SENT: "nothing was sent",
+    Outcome.REFUSED: "the gateway refused it: nothing was changed",
+    Outcome.UNKNOWN: "it is unknown whether the gateway did it",
+    Outcome.APPLIED: "the gateway did it",
+}
 
 
 class Advice(StrEnum):

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, NotFoundError
-from gateway_sdk._call import failure
+from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, NotFoundError, errors
 from gateway_sdk._settings import ENVIRONMENT
 from gateway_sdk.cli import app
 from gateway_sdk.cli.arguments import GIVEN
-from gateway_sdk.cli.session import ADVICE, STEP_FOR_SETTING, explain
+from gateway_sdk.cli.session import explain
+from gateway_sdk.errors import _hints
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.raw_server import Server, serving
@@ -23,23 +23,25 @@ READ: Final = {
 }
 """The variables that the SDK reads; so does the command line."""
 
-HINTS: Final[dict[str, tuple[str, str]]] = {
-    name: it
-    for name, it in vars(failure).items()
-    if name.isupper() and isinstance(it, tuple) and [*map(type, it)] == [str, str]
-}
-SHELL: Final = [*(it[1] for it in HINTS.values()), *ADVICE.values(), *STEP_FOR_SETTING.values()]
+REASONS: Final[list[tuple[str, str]]] = [
+    it for name, it in vars(_hints).items() if name.isupper() and isinstance(it, tuple)
+]
+HINTS: Final = [*REASONS, *_hints.OF_SETTING.values(), *_hints.OF_KIND.values()]
 
 
 def names_in(text: str) -> set[str]:
     return set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text))
 
 
-def test_each_reason_is_here() -> None:
-    assert {"AUTHORITY", "CLIENT", "HOST", "NONE", "PROXY", "SCHEME", "SLOTS"} == HINTS.keys()
+def test_each_class_has_its_hints_or_those_of_the_class_above() -> None:
+    assert len(REASONS) == 6
+    assert {*vars(errors)} >= _hints.OF_KIND.keys()
+    assert errors.LoginTimeoutError("late").hints == _hints.OF_KIND["LoginTimeoutError"]
+    assert errors.StateMismatchError("other").hints == _hints.OF_KIND["LoginError"]
+    assert errors.GatewayError().hints == _hints.OF_KIND["GatewayError"]
 
 
-@pytest.mark.parametrize("text", [it[0] for it in HINTS.values()])
+@pytest.mark.parametrize("text", sorted({it[0] for it in HINTS}))
 def test_a_hint_for_python_names_what_a_session_takes(text: str) -> None:
     taken = {
         *inspect.signature(GatewaySession).parameters,
@@ -54,7 +56,7 @@ def test_a_hint_for_python_names_what_a_session_takes(text: str) -> None:
     assert not re.search(r"`gateway |--\w", text)
 
 
-@pytest.mark.parametrize("text", SHELL)
+@pytest.mark.parametrize("text", sorted({it[1] for it in HINTS}))
 def test_a_hint_at_the_command_line_names_what_it_has(text: str) -> None:
     options = {it for one in app.app.params for it in one.opts}
     of_commands = {"--help", "--paste", "--redirect-uri", "--timeout"}

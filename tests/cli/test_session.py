@@ -15,13 +15,7 @@ from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.cli import arguments
 from gateway_sdk.cli.login import for_a_shell, place_of
 from gateway_sdk.cli.process import CommandError, Stop
-from gateway_sdk.cli.session import (
-    ADVICE,
-    DONE,
-    explain,
-    quote,
-    settings_of_command,
-)
+from gateway_sdk.cli.session import DONE, explain, quote, settings_of_command
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
@@ -160,14 +154,6 @@ def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, sta
     assert first == str(error)
     assert (next_step in second, not second) == (True, not next_step)
     assert failure.status == status
-
-
-def test_no_error_has_the_advice_of_a_wider_kind() -> None:
-    """The first that fits is used, so a kind stands before those it is one of."""
-    kinds = list(ADVICE)
-
-    for place, kind in enumerate(kinds):
-        assert not issubclass(kind, tuple(kinds[:place]) or ())
 
 
 READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE

@@ -35,6 +35,7 @@ PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "token"},
     "bulk": {"results"},
     "cluster": {"run"},
+    "errors": set(),
     "otel": set(),
     "sandbox": set(),
 }

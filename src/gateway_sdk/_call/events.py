@@ -19,9 +19,9 @@ from gateway_sdk._http.request import (
     replace_fields,
 )
 from gateway_sdk._python import tell
-from gateway_sdk.errors import OUTCOME_TEXT, ConfigurationError
+from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
-from gateway_sdk.outcome import Attempt, Outcome
+from gateway_sdk.outcome import OUTCOME_TEXT, Attempt, Outcome
 
 _logger = logging.getLogger("gateway_sdk")
 

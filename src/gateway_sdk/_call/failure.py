@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Final, NamedTuple, NoReturn, cast
 
 import httpx
 
@@ -34,6 +34,7 @@ from gateway_sdk.errors import (
     UnexpectedReplyError,
     UploadFailedError,
 )
+from gateway_sdk.errors._hints import AUTHORITY, CLIENT, HOST, PROXY, SCHEME, SLOTS, Hints
 from gateway_sdk.outcome import Advice, Outcome
 
 _SELF_EXPLAINING: Final = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)
@@ -93,34 +94,18 @@ def _failure_of(error: Exception, request: Request, reply: RawReply | None) -> G
     else:
         reason = reason_of_loss(error, request.timeout)
         failed = kind(f"no reply from {gateway}: {reason.text}")
-    failed.advice, failed.hints = reason.advice, reason.hints
-    if (proxy or isinstance(error, httpx.ProxyError)) and reason.hints is not AUTHORITY:
-        failed.hints = PROXY
+    failed.advice, hints = reason.advice, reason.hints
+    if (proxy or isinstance(error, httpx.ProxyError)) and hints is not AUTHORITY:
+        hints = PROXY
+    if hints is not None:
+        failed.hints = hints
     return failed
-
-
-Hints: TypeAlias = tuple[str, str]
-"""What to do, in Python and at the command line, with the names that each of them has."""
-
-NONE: Final = "", ""
-AUTHORITY: Final = (
-    "verify= or SSL_CERT_FILE names an authority to trust",
-    "Set SSL_CERT_FILE to a file with the authority that signed it, or SSL_CERT_DIR to a folder.",
-)
-CLIENT: Final = "cert= gives one", "The command line has none: a program can show one."
-HOST: Final = "is base_url right?", "Is the host of GATEWAY_BASE_URL right?"
-SCHEME: Final = "is https right?", "Is https:// of GATEWAY_BASE_URL right?"
-SLOTS: Final = "max_connections= is their number", "Make fewer calls at a time."
-PROXY: Final = (
-    "proxy= or HTTPS_PROXY, HTTP_PROXY, ALL_PROXY names it, and NO_PROXY what goes past it",
-    "Is HTTPS_PROXY, HTTP_PROXY or ALL_PROXY right? NO_PROXY names hosts that need no proxy.",
-)
 
 
 class Reason(NamedTuple):
     text: str  # the reason, as the end of a sentence
     advice: Advice = Advice.REPEAT  # if the cause may disappear; else FIX
-    hints: Hints = NONE
+    hints: Hints | None = None  # None for that of the class
 
 
 _BROKEN: Final = Reason("the connection broke off before anything was sent")
@@ -133,7 +118,7 @@ _CLIENT_CERTIFICATES: Final = (
     (
         "ALERT_(|BAD_|NO_|UNSUPPORTED_)CERTIFICATE|UNOBTAINABLE|HASH_VALUE|UNKNOWN_CA|ACCESS_DENIED",
         "it did not accept the client certificate",
-        NONE,
+        None,
     ),
 )
 """By patterns for the names of alerts (RFC 8446, 6; RFC 5246, 7.2), and of OpenSSL's own errors."""
@@ -145,9 +130,9 @@ _HANDSHAKES: Final = (
         "it is not a TLS server",
         SCHEME,
     ),
-    ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL", "it speaks other versions of TLS", NONE),
+    ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL", "it speaks other versions of TLS", None),
     ("UNRECOGNIZED_NAME", "it serves no host of this name", HOST),
-    ("NO_APPLICATION_PROTOCOL", "it does not speak HTTP/1.1, perhaps HTTP/2 only", NONE),
+    ("NO_APPLICATION_PROTOCOL", "it does not speak HTTP/1.1, perhaps HTTP/2 only", None),
     (
         "HANDSHAKE_FAILURE|INSUFFICIENT_SECURITY|EXPORT_RESTRICTION",
         "it refused the TLS handshake: it may want other ciphers, or a client certificate",
@@ -156,7 +141,7 @@ _HANDSHAKES: Final = (
     (
         "ILLEGAL_PARAMETER|(MISSING|UNSUPPORTED)_EXTENSION|UNKNOWN_PSK_IDENTITY|ECH_REQUIRED",
         "it refused the TLS handshake: it wants what this TLS does not offer",
-        NONE,
+        None,
     ),
 )
 """What the same handshake would end with again. Other alerts tell of broken messages, or of faults
@@ -257,7 +242,7 @@ def _name_of(error: ssl.SSLError) -> str:
     return found[1].upper().replace(" ", "_") if found else ""
 
 
-def _found(table: Iterable[tuple[str, str, Hints]], error: ssl.SSLError) -> Reason | None:
+def _found(table: Iterable[tuple[str, str, Hints | None]], error: ssl.SSLError) -> Reason | None:
     name = _name_of(error)
     found = (
         Reason(text, Advice.FIX, it) for pattern, text, it in table if re.search(pattern, name)

@@ -28,7 +28,6 @@ from gateway_sdk.bulk.results import (
     value_of,
 )
 from gateway_sdk.errors import (
-    OUTCOME_TEXT,
     GatewayError,
     InvalidArgumentError,
     JournalError,
@@ -36,7 +35,7 @@ from gateway_sdk.errors import (
     StatusError,
 )
 from gateway_sdk.observer import CallInfo
-from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
+from gateway_sdk.outcome import OUTCOME_TEXT, Advice, Attempt, Outcome, Repeatability
 
 _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 

@@ -37,6 +37,7 @@ SHOWN: Final = {
     "client_id": "Client",
 }
 ADVICE: Final = "Get one with `gateway login`."
+ACCEPTED: Final = "Whether the gateway accepts the token, `gateway countries` shows."
 CLOSE_THE_TAB: Final = (
     "Close its tab in the browser now. Until you press Ctrl-C, but for "
     f"{KEPT_SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
@@ -179,14 +180,12 @@ def facts_of(values: dict[str, str]) -> Iterator[output.KeyValue]:
 @app.command()
 def status(
     *,
-    try_out: Annotated[
-        bool, switch("--try", "Also connect to the gateway, without a request.")
-    ] = False,
+    try_out: Annotated[bool, switch("--try", "Also open a connection, without a request.")] = False,
 ) -> None:
     """Show the settings in force, where each comes from, and how long the access token is valid.
 
     The exit status is 0 if there is an access token that has not expired, else 1. Whether the
-    gateway accepts it, a call shows, such as `gateway countries`. The token is never shown.
+    gateway accepts it, only a call shows, such as `gateway countries`. The token is never shown.
     """
     values = settings_of_command()
     output.print_key_values(*facts_of(values))  # also if others are missing
@@ -204,7 +203,9 @@ def status(
             raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
     if try_out:
         ask(lambda gateway: gateway.connect())
-        output.print_key_values(("Tried", "there is a connection to the gateway"))
+        output.print_key_values(
+            ("Tried", "a connection opens; no request was sent"), ("", ACCEPTED)
+        )
 
 
 def end_and_scope(token: Token, asked: str = "") -> Iterator[output.KeyValue]:

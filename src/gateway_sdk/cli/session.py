@@ -31,21 +31,6 @@ OPTION_OF: Final = {
     "timeout": "--timeout",
 }
 
-STEP_FOR_SETTING: Final = {
-    "GATEWAY_BASE_URL": "Set it to the gateway's address, or give --base-url. With --sandbox most"
-    " commands need none.",
-    "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
-    "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
-    "GATEWAY_AUTH_URL": "Set it to the address of the login page, or give --auth-url.",
-    "GATEWAY_CLIENT_ID": "Set it to the client id of the login, or give --client-id.",
-    "SSL_CERT_FILE": "It names a file of CA certificates in PEM.",
-    "SSL_CERT_DIR": "It names folders of CA certificates in PEM, as `openssl rehash` makes them.",
-    **dict.fromkeys(
-        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "It is written http://user:password@host:port."
-    ),
-    **dict.fromkeys(("redirect_uri", "scope", "timeout"), "--help shows what the command takes."),
-}
-
 
 def settings_of_command() -> dict[str, str]:
     if path := GIVEN.pop("token_header_file", None):
@@ -145,37 +130,6 @@ def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
     return GatewaySession(**given, **more)
 
 
-ADVICE: Final[dict[type[GatewayError], str]] = {
-    errors.MissingExtraError: "",
-    errors.JournalError: "",
-    errors.OutageError: "The same command continues.",
-    errors.ConfigurationError: "`gateway status` shows the settings in force, with their sources.",
-    errors.InvalidArgumentError: "--help shows what the command takes.",
-    errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
-    " `gateway sandbox` starts one here.",
-    errors.TokenRejectedError: "Are GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID those of this gateway?",
-    errors.UnauthorizedError: "Is GATEWAY_ACCESS_TOKEN right, and still valid?",
-    errors.ForbiddenError: "The access token does not allow this: use another one.",
-    errors.NotFoundError: "Check the spelling, GATEWAY_BASE_URL and GATEWAY_TENANT_ID.",
-    errors.ConflictError: "What is there already does not allow this: look at it first.",
-    errors.InvalidRequestError: "The gateway did not understand it: change what you give.",
-    errors.LoginRequiredError: "Get a token with `gateway login`.",
-    errors.AuthorizationDeniedError: "Log in again, or ask who runs the authorization server.",
-    errors.LoginTimeoutError: (
-        "Log in again, with a longer --timeout if you need one, or with --paste if your browser is "
-        "on another machine."
-    ),
-    errors.ReceiverUnavailableError: "Port 0 in --redirect-uri takes a free port.",
-    errors.LoginError: "Log in again.",
-    errors.TokenStoreError: "Is GATEWAY_TOKEN_STORE right, and can it be used from here?",
-    errors.AuthError: "Is GATEWAY_ACCESS_TOKEN set?",
-    errors.RateLimitedError: "Wait, or ask for less at once.",
-    errors.RedirectError: "Is GATEWAY_BASE_URL right? Redirects are not followed.",
-    errors.UnexpectedReplyError: "Is GATEWAY_BASE_URL the address of a gateway?",
-    GatewayError: "Running it again does no harm; --debug shows where it happened.",
-}
-"""The advice for each kind of error; the first one that fits is used."""
-
 UNSAFE: Final = "Check before you repeat it: it may have been done already."
 IDEMPOTENT: Final = "It may have been done already; running it again does no harm."
 DONE: Final = "It was done, so do not repeat it: only the reply could not be used."
@@ -204,9 +158,8 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
     if isinstance(error, errors.ConfigurationError):
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words = f"{source_of(name)} {error.problem}".lstrip()
-        status, step = Status.MISUSED, step or STEP_FOR_SETTING.get(name, "")
+        status = Status.MISUSED
     step = step or error.hints[1]
-    step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
     if GIVEN.get("sandbox") and isinstance(error, errors.NotFoundError):
         step = "Check the spelling."
     if error.operation == CREATE_CUSTOMER.name and isinstance(error, errors.InvalidArgumentError):

@@ -20,6 +20,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from gateway_sdk import Advice, GatewaySession, Outcome, bulk, errors
 from gateway_sdk.bulk._source import item_text
 from gateway_sdk.models import Country, CreateRequest
+from gateway_sdk.outcome import OUTCOME_TEXT
 from tests.bulk.runs import Memory, Stuck, content, created, fetch, refused, rows, same, session
 from tests.interface_table import COUNTRY, FILLED
 from tests.support import virtual_time
@@ -179,7 +180,7 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
                 for told in (str(error), str(kept)):  # and nothing else of what was done
                     assert told.endswith(f" ({writes})")
                     rest = told.removesuffix(f"({writes})")
-                    assert not [text for text in errors.OUTCOME_TEXT.values() if text in rest]
+                    assert not [text for text in OUTCOME_TEXT.values() if text in rest]
         is_ours = type(error).__module__ == errors.__name__ and error.args
         text = str(error.args[0]).encode("utf-8", "replace").decode() if is_ours else None
         assert row["message"] == text

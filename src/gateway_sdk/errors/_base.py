@@ -1,0 +1,139 @@
+"""What every error has: what it knows of its call, its text, and how it is copied and pickled."""
+
+from typing import Any, Final, Self
+
+from gateway_sdk.errors._hints import OF_KIND, Hints
+from gateway_sdk.outcome import (
+    OUTCOME_TEXT,
+    Advice,
+    Attempt,
+    Outcome,
+    Repeatability,
+    outcome_of,
+)
+
+# Names, statuses, times and words of ours: nothing that the gateway wrote, no path and no secret.
+_PICKLED: Final = frozenset((
+    "operation", "outcome", "attempts", "repeatability", "no_retry", "token_is_static", "_advice",
+    "_hints", "writes", "status", "retry_after", "reason", "phase", "refused", "extra", "setting",
+    "field", "problem",
+))  # fmt: skip
+
+
+class GatewayError(Exception):
+    """The root of every error of this package.
+
+    Any call may raise ConfigurationError, InvalidArgumentError, SessionStateError, AuthError,
+    ConnectionFailedError, ReplyLostError, DeadlineExceededError and UnexpectedReplyError; by
+    status also InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError,
+    ConflictError, RateLimitedError, ServerError, RedirectError or another StatusError.
+
+    Attributes:
+        operation: The operation's name, such as "cancel_order"; None outside of a call.
+        outcome: What the gateway did, over all attempts of the call.
+        attempts: Every attempt, oldest first; empty if none was made.
+        repeatability: What sending the operation twice would do; None outside of a call. ONCE for
+            an idempotent operation under `RetryPolicy(repeat_idempotent=False)`.
+        no_retry: What ended the retries before `RetryPolicy.attempts` did: the deadline, the
+            budget, or a long Retry-After; else "".
+        token_is_static: Whether the session lacks a usable access token, and can have no other:
+            it was given as a text or a `Token`.
+        writes: What each write of a bulk item did, in words, if another call than the one that
+            failed may have done something; else "". `outcome` is then that of the item.
+    """
+
+    operation: str | None = None
+    outcome: Outcome = Outcome.NOT_SENT
+    attempts: tuple[Attempt, ...] = ()
+    repeatability: Repeatability | None = None
+    no_retry: str = ""
+    token_is_static: bool = False
+    writes: str = ""
+    _advice: Advice = Advice.FIX
+    _hints: Hints | None = None  # None for those of the class
+    __module__ = "gateway_sdk.errors"  # where it is public
+
+    def of_call(
+        self, operation: str, repeatability: Repeatability, attempts: tuple[Attempt, ...]
+    ) -> Self:
+        """Set the attributes that describe the call, and return the error."""
+        self.operation = operation
+        self.repeatability = repeatability
+        self.attempts = attempts
+        self.outcome = outcome_of(attempts, repeatability)
+        return self
+
+    @property
+    def advice(self) -> Advice:
+        """What to do next.
+
+        CHECK if a write was done, or may have been done and must not be done twice; else what
+        the cause of the error asks for. An error that your own code raises in a call (a token
+        source, a document) can set it; CHECK still goes before.
+        """
+        if self.writes:  # the run has decided, for the item
+            return self._advice
+        if self.repeatability in (None, Repeatability.READ) or self.outcome < Outcome.UNKNOWN:
+            return self._advice
+        if self.outcome is Outcome.UNKNOWN and self.repeatability is Repeatability.IDEMPOTENT:
+            return self._advice
+        return Advice.CHECK
+
+    @advice.setter
+    def advice(self, advice: Advice) -> None:
+        self._advice = advice
+
+    @property
+    def hints(self) -> Hints:
+        """What helps, in Python and at the command line; "" where the message says all."""
+        kinds = (kind.__name__ for kind in type(self).__mro__)
+        return self._hints or next(OF_KIND[kind] for kind in kinds if kind in OF_KIND)
+
+    @hints.setter
+    def hints(self, hints: Hints) -> None:
+        self._hints = hints
+
+    @property
+    def summary(self) -> str:
+        """The text without hints that help in Python only, as for where the gateway's reason is."""
+        return self._text()
+
+    def __str__(self) -> str:
+        return self._text(f"; {self.hints[0]}" if self.hints[0] else "")
+
+    def _text(self, hint: str = "") -> str:
+        message = super().__str__() + hint
+        notes = [self.writes] if self.writes else []
+        if self.operation is not None:
+            message = f"{self.operation}: {message}"
+            # An operation that only reads changes nothing, so its outcome is not shown.
+            if not notes and self.repeatability is not Repeatability.READ:
+                notes.append(OUTCOME_TEXT[self.outcome])
+            if len(self.attempts) > 1:
+                notes.append(f"{len(self.attempts)} attempts")
+            if self.no_retry:
+                notes.append(self.no_retry)
+        return message + (f" ({'; '.join(notes)})" if notes else "")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
+    def __copy__(self) -> Self:
+        """Return a copy for another caller, with all attributes (a pickle holds only some)."""
+        kept = {"args": self.args, **vars(self)}
+        if "__notes__" in kept:  # a list, to which add_note appends
+            kept["__notes__"] = [*kept["__notes__"]]
+        twin = type(self).__new__(type(self), *self.args)
+        twin.__setstate__(kept)
+        return twin
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {name: value for name, value in vars(self).items() if name in _PICKLED}
+        if self.__suppress_context__:  # it may hold values, and tblib, of Dask, takes it after this
+            self.__context__ = None
+        # An OSError sets `args` in __init__ only, which a subclass may replace.
+        kept["args"] = self.args
+        return type(self).__new__, (type(self), *self.args), kept
