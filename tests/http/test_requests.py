@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
 from gateway_sdk import GatewaySession, GatewayTransport, InvalidArgumentError, operations
+from gateway_sdk._version import __version__
 from gateway_sdk.models import Country, CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
 from tests import interface_table
@@ -26,7 +27,7 @@ COMMON = {
     "host": "gateway.test",
     "accept": "application/json, */*;q=0.1",
     "accept-encoding": "gzip",
-    "user-agent": "gateway-sdk/0.1.0",
+    "user-agent": f"gateway-sdk/{__version__}",
     "authorization": "Bearer token-1",
 }
 ON_THE_WIRE = (

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from operator import attrgetter
@@ -16,6 +17,7 @@ from gateway_sdk import GatewayError, GatewaySession, GatewayTransport, bulk, op
 from gateway_sdk._call.options import OPTIONS, PER_CALL, PerCall
 from gateway_sdk._checks import shown
 from gateway_sdk._settings import DECLARED
+from gateway_sdk._transport.settings import CONNECTION
 
 URL: Final = "https://gateway.test"
 
@@ -144,6 +146,23 @@ def test_defaults_are_shown_with_their_values() -> None:
         "(*, headers: collections.abc.Mapping[str, str | None] | None = ..., "
         "deadline: float | None = ...) -> "
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "told_by"),
+    [
+        ({"base_url", "access_token", *DECLARED}, GatewaySession.__init__),
+        (OPTIONS.keys(), GatewaySession.with_options),
+        (CONNECTION.keys(), GatewayTransport),
+    ],
+)
+def test_the_docstring_names_every_setting(known: set[str], told_by: Any) -> None:
+    """Those of a session have a line each; the others point at it."""
+    told = re.findall(r"^    (\w+): ", text := str(inspect.getdoc(told_by)), re.MULTILINE)
+    if told_by is not GatewaySession.__init__:
+        told = re.findall(r"`(\w+)`", text)
+
+    assert known - {*told} == set()
 
 
 def test_a_signature_that_is_made_late_is_like_any_other() -> None:

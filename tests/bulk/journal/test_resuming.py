@@ -120,7 +120,7 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-DONE_TEXT = errors.OUTCOME_TEXT[Outcome.APPLIED]
+DONE_TEXT = OUTCOME_TEXT[Outcome.APPLIED]
 DONE = f"create_customer: {DONE_TEXT}"
 WRITES: dict[str, str] = {
     "written, then not found": DONE,
