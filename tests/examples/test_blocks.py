@@ -135,23 +135,8 @@ async def test_every_server_of_the_documents_starts(tmp_path: Path, block: docum
 
 def test_blocks_of_code_are_run_or_are_known_not_to_be() -> None:
     """A language that no test knows, such as a console written as `bash`, is not let through."""
-    known = {"python", "console", "json", "sh"}
+    known = {"python", "console", "sh"}
     others = {"bash", "shell", "py", "pycon", "python3"}
 
     assert not documents.every(*others)
     assert all(documents.every(language) for language in known)
-
-
-def test_the_file_of_a_customer_is_the_customer_of_the_program(
-    tmp_path: Path, forks: Forks
-) -> None:
-    """The page of models shows one customer twice: for the library and for the command line."""
-    page = documents.ROOT / "docs" / "models.md"
-    (program,) = (block for block in PROGRAMS if block.document == page)
-    documents.save_files(page, tmp_path)
-
-    show = "import json; print(json.dumps(ADA.to_wire()))"
-    code = program.text.replace("asyncio.run(main())", show)
-    shown = documents.run_program(code, tmp_path, forks)
-
-    assert json.loads(shown.out) == json.loads((tmp_path / "ada.json").read_text())
