@@ -6,13 +6,13 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, Final
-from urllib.request import HTTPCookieProcessor
 
 from gateway_sdk._settings import token_store
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.login import place_of
 from gateway_sdk.cli.session import settings_of_command
 from gateway_sdk.sandbox import Visitor
+from gateway_sdk.sandbox._authorization import make_opener
 
 CANARY: Final = "canary-4711"
 
@@ -42,16 +42,16 @@ class Tab:
         self.visitor = visitor or Visitor()
         self.url = ""
         self.answer = ""
-        self._cookies = HTTPCookieProcessor()
+        self._opener = make_opener()
 
     def __call__(self, url: str) -> bool:
         self.url = url
-        self.answer = self.visitor._log_in(url, self._cookies)
+        self.answer = self.visitor._log_in(url, self._opener)
         return True
 
     def hand_over(self, url: str) -> bool:
         self(url)
-        self.visitor._hand_over(self.answer, self._cookies)
+        self.visitor._hand_over(self.answer, self._opener)
         return True
 
     @property

@@ -17,10 +17,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any, Literal
 from urllib.error import HTTPError, URLError
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 from urllib.request import (
     HTTPCookieProcessor,
     HTTPRedirectHandler,
+    OpenerDirector,
     ProxyHandler,
     Request as UrlRequest,
     build_opener,
@@ -236,9 +237,9 @@ class Visitor:
 
     def __call__(self, url: str) -> bool:
         """Return whether the client took the response; if not, the log says why."""
+        opener = make_opener()
         try:
-            cookies = HTTPCookieProcessor()
-            self._hand_over(self._log_in(url, cookies), cookies)
+            self._hand_over(self._log_in(url, opener), opener)
         except (http.client.HTTPException, OSError, ValueError) as error:
             # Messages may quote a token, so they are not logged.
             cause = error.reason if type(error) is URLError else error
@@ -247,62 +248,58 @@ class Visitor:
             return False
         return True
 
-    def _log_in(self, url: str, cookies: HTTPCookieProcessor) -> str:
+    def _log_in(self, url: str, opener: OpenerDirector) -> str:
         """Return the address of the answer, which is not visited yet."""
-        handlers = (_Redirects, cookies)
-        try:
+        answer = self._open("the login page", opener, url)
+        if "#" not in answer:  # else it is an error for the client, without a login page
             # The form of the page sends what is in its address, and what the user enters.
-            page, _, query = self._open("the login page", handlers, url).partition("?")
+            page, _, query = answer.partition("?")
             entered = {"account": self.account, "token": self.token, "decision": self.decision}
             form = urlencode(dict(parse_qsl(query)) | entered)
-            self._open("the decision", handlers, page, form.encode())
-        except _Answer as answer:  # or an error for the client, without a login page
-            return str(answer)
-        raise _VisitError("the decision was answered with a page")
+            answer = self._open("the decision", opener, page, form.encode())
+        if "#" not in answer:
+            raise _VisitError("the decision was answered with a page")
+        return answer
 
-    def _hand_over(self, location: str, cookies: HTTPCookieProcessor) -> None:
-        handlers = (_NoRedirects, cookies)
-        self._open("the redirect URI", handlers, location)
+    def _hand_over(self, location: str, opener: OpenerDirector) -> None:
+        self._open("the redirect URI", opener, location, follows=0)
         scheme, host, path, query, fragment = urlsplit(location)
         body = json.dumps({"fragment": fragment, "query": query}).encode()
         headers = {"Content-Type": "application/json", "Origin": f"{scheme}://{host}"}
-        self._open("the posted response", handlers, f"{scheme}://{host}{path}", body, headers)
+        place = f"{scheme}://{host}{path}"
+        self._open("the posted response", opener, place, body, headers, follows=0)
 
-    def _open(self, what: str, handlers: Iterable[Any], url: str, *content: Any) -> str:
+    def _open(
+        self, what: str, opener: OpenerDirector, url: str, *content: Any, follows: int = 9
+    ) -> str:
         """Send body and headers of *content*, if any; return the address that redirects led to."""
-        # Not httpx: at DEBUG it logs the header Location, which holds the token.
         if urlsplit(url).scheme != "http":
             raise _VisitError("only http URLs are supported")
-        opener = build_opener(ProxyHandler({}), *handlers)
-        request = UrlRequest(url, *content)  # noqa: S310 - http
         try:
-            with opener.open(request, timeout=self.timeout) as reply:
+            with opener.open(UrlRequest(url, *content), timeout=self.timeout) as reply:  # noqa: S310 - http
                 reply.read()
                 # The start address of a login leads on by a script, and by this for others.
                 leads_to = reply.headers.get("Location")
-                return self._open(what, handlers, leads_to) if leads_to else str(reply.url)
         except HTTPError as error:
             error.close()
-            raise _VisitError(f"{what} was answered with status {error.code}") from None
+            leads_to = error.headers.get("Location") if follows else None
+            if leads_to is None:
+                raise _VisitError(f"{what} was answered with status {error.code}") from None
+        if leads_to is None or "#" in leads_to:
+            return leads_to or url
+        return self._open(what, opener, urljoin(url, leads_to), follows=follows - 1)
+
+
+def make_opener() -> OpenerDirector:
+    """Make what opens the addresses of one visit, with its cookies."""
+    # Not httpx: at DEBUG it logs the header Location, which holds the token.
+    return build_opener(ProxyHandler({}), _NoRedirects, HTTPCookieProcessor())
 
 
 class _VisitError(ValueError):
     """Its message quotes no token."""
 
 
-class _Answer(Exception):  # noqa: N818 - no error
-    """Where a redirect with a fragment leads to."""
-
-
-class _Redirects(HTTPRedirectHandler):
-    def redirect_request(  # noqa: PLR0917 - the signature is urllib's
-        self, req: UrlRequest, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> UrlRequest | None:
-        if "#" in newurl:
-            raise _Answer(newurl)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
 class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Leave the redirect as an HTTPError: a client that redirects has not taken the answer."""
+        """Leave the redirect as an HTTPError: where it leads to may hold the token."""
