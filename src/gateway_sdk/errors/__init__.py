@@ -62,6 +62,7 @@ __all__ = [
 
 _TEMPORARY: Final = frozenset({408, 429, *range(500, 600)} - {501, 505})
 """Statuses after which the same request may succeed; no retry helps an unknown method."""
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class ConfigurationError(GatewayError, ValueError):
@@ -217,7 +218,7 @@ class _ReplyError(GatewayError):
     """The base of the two errors that hold a reply."""
 
     body: bytes = b""
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = _NO_HEADERS
 
     def __init__(
         self,
@@ -225,12 +226,10 @@ class _ReplyError(GatewayError):
         *,
         status: int,
         body: bytes = b"",
-        headers: Mapping[str, str] = MappingProxyType({}),
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.body = body
-        self.headers = headers
+        self.status, self.body, self.headers = status, body, headers
         if status in _TEMPORARY:
             self._advice = Advice.REPEAT
 
@@ -337,9 +336,7 @@ class AuthorizationDeniedError(LoginError):
         self, message: str, *, code: str = "", description: str = "", uri: str = ""
     ) -> None:
         super().__init__(message)
-        self.code = code
-        self.description = description
-        self.uri = uri
+        self.code, self.description, self.uri = code, description, uri
 
 
 class StateMismatchError(LoginError):
