@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import io
-import os
 import re
 import sys
 import threading
@@ -138,25 +137,6 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
     assert asked(served) == after + 1
 
 
-@pytest.mark.posix
-def test_link_stays_and_a_pipe_is_written(call_gateway: Call, served: Sandbox, out: Path) -> None:
-    """What the name leads to gets the rates, as from other programs."""
-    target, pipe = out.with_name("target"), out.with_name("pipe.csv")
-    out.symlink_to(target.name)
-    target.touch(mode=0o600)
-    os.mkfifo(pipe)
-    reading = os.open(pipe, os.O_RDWR)
-
-    statuses = [call_gateway(*JOB, "--out", name).status for name in (out, pipe)]
-    written = os.read(reading, 65536)
-    os.close(reading)
-
-    assert statuses == [0, 0]
-    assert (out.is_symlink(), pipe.is_fifo()) == (True, True)
-    assert target.read_bytes() == written
-    assert target.stat().st_mode & 0o777 == 0o600
-
-
 def test_digits_that_no_float_holds_are_kept(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
@@ -258,20 +238,6 @@ def test_interrupted_run_goes_on(
     assert kept == ["done"] * THREE
     assert again.err.startswith("6 of 6 series, 3 of them new\n")
     assert asked(served) - before == SERIES - THREE
-
-
-def test_killed_run_goes_on(
-    stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
-) -> None:
-    stuck.kill()
-    left = out.exists()
-    before = asked(served)
-    again = call_gateway(*JOB, "--out", out)
-
-    assert not left, "half a file of rates"
-    assert again.err.startswith("6 of 6 series, 3 of them new\n")
-    assert asked(served) - before == SERIES - THREE
-    assert len({line["key"] for line in lines(out)}) == len(lines(out)) == SERIES
 
 
 def test_bar_fits_and_goes_away(start_in_terminal: StartInTerminal, out: Path) -> None:

@@ -383,18 +383,6 @@ async def _list(gateway: GatewaySession) -> None:
     await gateway.country_data.list_countries()
 
 
-async def test_another_process(
-    gateway: GatewaySession, transport: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await _list(gateway)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-
-    with pytest.raises(SessionStateError, match="after the fork"):
-        await _list(gateway)
-
-    assert len(transport.sent) == 1
-
-
 @pytest.mark.posix
 def test_after_a_fork(gateway: GatewaySession, transport: Recorder) -> None:
     """A session that was opened before a fork refuses to be used in the child."""

@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from gateway_sdk import (
-    Advice,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
@@ -135,23 +134,6 @@ async def test_a_subclass_keeps_its_own_attributes_in_a_view(
 
     assert type(view) is TeamSession
     assert view.team == "orders"
-
-
-async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never() -> str:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.Response(200), access_token=never, deadline=0.01
-    )
-
-    with pytest.raises(DeadlineExceededError) as caught:
-        await CALLS["create_customer"](gateway)
-
-    assert caught.value.outcome is Outcome.NOT_SENT
-    assert caught.value.advice is not Advice.CHECK
-    assert engine.requests == []
 
 
 async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import httpx
 import pytest
-import respx
 from pydantic import BaseModel
 
 from gateway_sdk import (
@@ -146,26 +145,6 @@ async def test_a_reply_is_read_into_a_type() -> None:
         await gateway.wallet.order_history(1, 1, into=list[Page])
     with pytest.raises(InvalidArgumentError, match="into must be a type"):
         await gateway.wallet.order_history(1, 1, into=5)
-
-
-@respx.mock
-async def test_headers_of_one_call() -> None:
-    route = respx.get(url__regex=".*").mock(return_value=httpx.Response(200, json={}))
-    gateway = GatewaySession(
-        "https://g.test",
-        access_token="t",
-        transport=httpx.AsyncHTTPTransport(),
-        headers={"X-Team": "a", "X-Trace": "0"},
-    )
-
-    await gateway.wallet.trading_order_history("c-1")
-    for more in ({"X-Trace": "1", "x-team": None}, {}):
-        await gateway.wallet.trading_order_history("c-1", headers=more)
-    await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE, headers={"X-Trace": "2"})
-
-    seen = [(call.request.headers.get("X-Team"), call.request.headers["X-Trace"])
-            for call in route.calls]  # fmt: skip
-    assert seen == [("a", "0"), (None, "1"), ("a", "0"), ("a", "2")]
 
 
 HEADERS: list[dict[str, str | None] | None] = [
