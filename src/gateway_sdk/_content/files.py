@@ -249,7 +249,7 @@ async def from_thread(
             await _wait(wrap_future(coming))
 
 
-async def in_thread(function: Callable[[T], R], given: T) -> R:
+async def in_executor(function: Callable[[T], R], given: T) -> R:
     """Call a function that reads the user's files, in one of the event loop's few threads."""
     # If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
     # A function that has not started by then never starts.

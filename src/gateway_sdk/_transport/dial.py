@@ -1,19 +1,21 @@
 """The addresses of one host, and which of them answers first."""
 
 import asyncio
-import encodings.idna  # noqa: F401 - `getaddrinfo` would load it in the middle of a call
 import math
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from importlib import import_module
 from itertools import chain, zip_longest
 from typing import Any, Final, TypeAlias
 
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.trust import PROBE, SILENCE
 from gateway_sdk._waiting import SingleFlight, in_thread
+
+import_module("encodings.idna")  # `getaddrinfo` would load it in the middle of a call
 
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""

@@ -48,7 +48,7 @@ class Area:
         self._caller = caller
 
 
-def checked(model: type[M], values: Any) -> M:
+def as_model(model: type[M], values: Any) -> M:
     """Make a model of the arguments, or raise `InvalidArgumentError`, which names the fields."""
     is_other = type(values) is not dict and isinstance(values, Mapping)
     try:

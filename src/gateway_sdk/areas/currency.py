@@ -10,7 +10,7 @@ from gateway_sdk._call.call import Call, Caller, Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._checks import shown
 from gateway_sdk._http.reply import RawReply, check_type, json_of
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class CurrencyArea(Area):
         # Interface: Endpoints 3; Exchange rate series request
         operation = operations.EXCHANGE_RATE_SERIES
         request = {"base": base, "symbols": symbols, "start_date": start_date, "end_date": end_date}
-        body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, request))
+        body = Unchecked(lambda: as_model(models.ExchangeRateSeriesRequest, request))
         return await self._caller.call(operation, call, body=body)
 
     @overload
@@ -129,7 +129,7 @@ class CurrencyArea(Area):
             given["job"] = job + (", parse_float" if decides else "")
 
         async def fetch(query: "Query") -> Any:
-            body = Unchecked(lambda: checked(models.ExchangeRateSeriesRequest, query))
+            body = Unchecked(lambda: as_model(models.ExchangeRateSeriesRequest, query))
             call = Call(caller.shared, caller.options, operation, into)
             value = await call.run(cast("PerCall", own), body=body)
             is_json = exact and isinstance(value, list | dict)

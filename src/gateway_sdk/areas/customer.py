@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class CustomerArea(Area):
             GatewayError: its `outcome` says whether the customer may have been created.
         """
         # Interface: Endpoints 1
-        body = Unchecked(lambda: checked(models.CreateRequest, request))
+        body = Unchecked(lambda: as_model(models.CreateRequest, request))
         return await self._caller.call(operations.CREATE_CUSTOMER, call, body=body)
 
     @overload
@@ -92,7 +92,7 @@ def _revisions(given: Any) -> "list[Revision]":
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InvalidArgumentError("revisions must be a mapping or an iterable")
-    entries = [checked(models.Revision, entry) for entry in given]
+    entries = [as_model(models.Revision, entry) for entry in given]
     if not entries:
         raise InvalidArgumentError("revisions is empty")
     return entries

@@ -6,7 +6,7 @@ from typing import Any, Unpack, overload
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Call, Unchecked
 from gateway_sdk._http.reply import check_type
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, checked
+from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
 
 
 class WalletArea(Area):
@@ -174,7 +174,7 @@ class WalletArea(Area):
 
 def _page_request(page: int, take: int) -> Unchecked:
     given = {"page": page, "take": take}
-    return Unchecked(lambda: checked(models.OrderHistoryPage, given))
+    return Unchecked(lambda: as_model(models.OrderHistoryPage, given))
 
 
 def _orders_of(page: Any) -> list[Any] | None:
