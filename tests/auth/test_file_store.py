@@ -314,6 +314,24 @@ async def test_a_save_fails_if_a_logout_falls_into_it(
     assert names_in(store.path.parent) == []
 
 
+async def test_a_draft_that_a_logout_removes_is_written_again(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, logouts = os.fsync, [1, 2]
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        if logouts:
+            logouts.pop()
+            store._remove()  # as another process does
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    await store.save(NEW)
+
+    assert await store.load() == NEW
+    assert names_in(store.path.parent) == [store.path.name]
+
+
 async def test_drafts_of_killed_processes_are_removed(store: PrivateFileStore) -> None:
     """They hold tokens. Saving spares those of the last minute, whose process may still write."""
     await store.save(make_token("first"))

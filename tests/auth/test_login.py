@@ -10,6 +10,7 @@ import time
 import traceback
 import webbrowser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,8 +40,10 @@ from tests.auth.visits import (
     answer_to,
     asked_in,
     command,
+    go,
     join_threads,
     release_ports,
+    start,
     threads,
 )
 
@@ -359,6 +362,28 @@ def test_a_browser_with_windows_is_the_default(monkeypatch: pytest.MonkeyPatch) 
     assert default_browser() is webbrowser.open
 
 
+def test_a_browser_of_text_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is one, `webbrowser.open` would go on to it."""
+    opened: list[str] = []
+
+    def get(name: str | None) -> Any:
+        def open_it(_: str) -> bool:
+            opened.append(found)
+            return True
+
+        found = name or "lynx"
+        return SimpleNamespace(name=found, open=open_it)
+
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(webbrowser, "get", get)
+    monkeypatch.setenv("BROWSER", os.pathsep.join(("w3m", "firefox")))
+    opens = default_browser()
+
+    assert opens is not None
+    assert opens("http://127.0.0.1")
+    assert opened == ["firefox"]
+
+
 def test_a_system_that_does_not_know_the_state_of_a_connection_is_believed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -375,6 +400,22 @@ async def test_a_machine_without_a_browser_says_so(monkeypatch: pytest.MonkeyPat
         await login(FLOW, show=told.append, timeout=0.01)
 
     assert "No browser with windows was found here." in told
+
+
+async def test_a_browser_that_fails_when_it_ends_has_opened() -> None:
+    loop, reader = asyncio.get_running_loop(), Reader()
+    visited: asyncio.Future[tuple[str, str]] = loop.create_future()
+
+    def browser(url: str) -> bool:
+        loop.call_soon_threadsafe(visited.set_result, start(url))
+        raise LoginError("its status is 1")
+
+    task = asyncio.create_task(login(FLOW, browser=browser, show=reader))
+    leads_to, cookie = await visited
+    await asyncio.to_thread(go, answer_to(leads_to, GRANTED), cookie)
+
+    assert text_of(await task) == TOKEN
+    assert "No browser could be opened here." not in reader.texts
 
 
 async def test_an_error_of_a_login_that_a_browser_raises_ends_it() -> None:

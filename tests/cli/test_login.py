@@ -113,6 +113,20 @@ def test_ctrl_c_ends_the_wait_that_keeps_the_port(
     assert status == 1
 
 
+def test_a_port_is_kept_until_its_time_has_passed(
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[bool] = []
+    monkeypatch.setattr("gateway_sdk.cli.login.is_a_port_kept", lambda: True)
+    monkeypatch.setattr("gateway_sdk.cli.login.wait_for_kept_ports", lambda: waits.append(True))
+    monkeypatch.setattr(os, "isatty", lambda descriptor: descriptor == 2)
+
+    ended = call_gateway("login", "--no-browser", "--timeout", "0.1")
+
+    assert (ended.status, waits) == (1, [True])
+    assert "Close its tab in the browser now." in ended.err
+
+
 def test_time_out_ends_at_once_if_nobody_came(
     start_in_terminal: StartInTerminal, settings: Settings
 ) -> None:

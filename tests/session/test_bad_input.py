@@ -415,6 +415,17 @@ def test_after_a_fork(gateway: GatewaySession, transport: Recorder) -> None:
     assert b"the session was opened in the parent process" in said
 
 
+async def test_a_call_in_another_process_than_that_of_the_session_is_refused(
+    gateway: GatewaySession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway:
+        await CALLS["order_history"](gateway)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(SessionStateError, match="opened in the parent process"):
+                await CALLS["order_history"](gateway)
+
+
 @pytest.mark.parametrize("copying", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_session_is_not_copied(copying: Callable[[object], object]) -> None:
     for made in (session(), session().with_options(tenant_id="a")):

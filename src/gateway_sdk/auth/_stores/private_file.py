@@ -112,9 +112,16 @@ class PrivateFileStore:
             os.close(descriptor)
 
     def _write(self, record: bytes) -> None:
-        folder = self.path.parent
-        _prepare_folder(folder)
+        _prepare_folder(self.path.parent)
         self._remove_drafts(time.time() - _WRITTEN_IN)
+        for _ in range(_TRIES - 1):
+            with suppress(FileNotFoundError):  # somebody who logs out has removed the draft
+                self._write_draft(record)
+                return
+        self._write_draft(record)
+
+    def _write_draft(self, record: bytes) -> None:
+        folder = self.path.parent
         # In the same folder, because a file can be replaced only within one file system.
         # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
         draft = folder / f".{self.path.name}.{token_hex(8)}"
