@@ -170,7 +170,7 @@ async def test_what_comes_while_it_is_idle_makes_it_unfit(
 async def test_an_end_that_the_loop_has_not_seen_is_no_long_rest() -> None:
     """A program that stands still for a while must not forget what it has learned."""
     trust = Trust()
-    pool = Pool(trust)
+    pool = Pool(trust, 1)
     async with connected() as (connection, peer):
         trust.note_end(now() - 60.0, 1.0)
         pool.add(connection)
@@ -184,7 +184,7 @@ async def test_an_end_that_the_loop_has_not_seen_is_no_long_rest() -> None:
 
 async def test_what_has_a_rest_of_something_is_not_kept() -> None:
     """As when a server sends the end of TLS together with the reply."""
-    pool = Pool(Trust())
+    pool = Pool(Trust(), 1)
     async with connected() as (connection, peer):
         peer.end.send(b"more than a reply")
         await turns(5)

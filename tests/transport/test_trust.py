@@ -292,6 +292,19 @@ async def test_one_that_rested_too_long_is_replaced(clock: Clock) -> None:
         assert here.idle == 3
 
 
+@pytest.mark.parametrize("size", [1, 3])
+async def test_one_that_stays_is_none_too_many(clock: Clock, size: int) -> None:
+    """No more connections are idle, at the end of all calls, than may be used at once."""
+    async with route(max_connections=size) as here:
+        await here.learn(size, clock)
+        for _ in range(3):
+            async with asyncio.TaskGroup() as group:
+                for _ in range(size):
+                    group.create_task(here.call(READ))
+            assert here.idle <= size
+            clock.now += 4.5
+
+
 async def test_a_connection_has_an_age(clock: Clock) -> None:
     """Also one that is always busy: the next one follows the name."""
     async with route() as here:

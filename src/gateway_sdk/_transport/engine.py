@@ -301,7 +301,7 @@ class Engine:
         self._slots = Slots(max_connections)
         self._limiter = limiter
         trust = Trust(has_proxy=proxy is not None)
-        self._pool = Pool(trust)
+        self._pool = Pool(trust, max_connections)
         self._route = Route(url, load_tls, stamp, proxy, self._pool.add)
         if self._route.forwards:
             trust.doubt()

@@ -29,13 +29,17 @@ now: Callable[[], float] = (
 
 
 class Pool:
-    def __init__(self, trust: Trust) -> None:
+    def __init__(self, trust: Trust, size: int) -> None:
         self.open: set[Connection] = set()
         self.idle: dict[Connection, None] = {}  # the longest idle one comes first
-        self._trust = trust
+        self._trust, self._size = trust, size
 
     def add(self, connection: Connection) -> None:
         self.open.add(connection)
+        if len(self.open) > self._size and self.idle:  # one that is not trusted, and has stayed
+            oldest = next(iter(self.idle))
+            del self.idle[oldest]
+            oldest.abort()
         connection.opened_at = now()
         connection.ends_at = connection.opened_at + self._trust.life()
         connection.closed.add_done_callback(partial(self._forget, connection))
