@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import adaptive, small_runs, soak
+from benchmarks import adaptive, cluster, small_runs, soak
 from benchmarks.processes import server
 
 SAMPLE = {"calls": 9, "tasks": 0, "threads": 0, "free": 20, "connections": 20, "memory_mib": 50.0}
@@ -56,6 +56,11 @@ async def test_the_sweep_sees_what_the_server_did(monkeypatch: pytest.MonkeyPatc
     assert 0 <= outcome["refused"] < 1
     assert adaptive.missed(outcome | {"ratio": 0.85, "refused": 0.02}) == []
     assert len(adaptive.missed(outcome | {"ratio": 0.84, "refused": 0.021})) == 2
+
+
+def test_a_trial_of_the_cluster_that_loses_an_item_or_takes_too_long_is_told() -> None:
+    assert cluster.missed("a", {"done": 9}, 9, 1.5, 1.5) == []
+    assert len(cluster.missed("a", {"done": 8, "failed": 1}, 9, 1.6, 1.5)) == 2
 
 
 async def test_small_runs_are_compared_on_connections_that_are_cut() -> None:
