@@ -8,8 +8,7 @@ from opentelemetry import baggage, context, trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from gateway_sdk.otel import extract, inject
-from gateway_sdk.otel._observer import fields_of
+from gateway_sdk.otel import extract, fields_of, inject
 from tests.otel.telemetry import Collector, id_of, parent_of, trace_of
 
 

@@ -11,8 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
 from gateway_sdk import GatewaySession, bulk
-from gateway_sdk.otel import OpenTelemetry
-from gateway_sdk.otel._observer import MOST_CHILDREN
+from gateway_sdk.otel import MOST_CHILDREN, OpenTelemetry
 from tests.otel.telemetry import Collector, attributes_of, id_of, parent_of, trace_of
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -92,7 +91,7 @@ async def test_a_call_of_a_large_run_may_have_no_link(
     monkeypatch: pytest.MonkeyPatch, collector: Collector, has_own: bool
 ) -> None:
     """The function has a span of its own, which it keeps; or the run's observer has no SDK."""
-    monkeypatch.setattr("gateway_sdk.otel._observer.MOST_CHILDREN", 0)
+    monkeypatch.setattr("gateway_sdk.otel.MOST_CHILDREN", 0)
     gateway = session(monkeypatch, collector)
 
     async def call(_: int) -> None:

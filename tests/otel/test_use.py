@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace import ReadableSpan, Span as SdkSpan, SpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
-from gateway_sdk import ConfigurationError, GatewaySession, Observer
+from gateway_sdk import ConfigurationError, GatewaySession, Observer, otel
 from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
-from gateway_sdk.otel import OpenTelemetry, _observer
+from gateway_sdk.otel import OpenTelemetry
 from tests.otel.telemetry import CANCELLING, Collector, attributes_of, calling
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -75,7 +75,7 @@ async def test_without_instrumentors_nothing_is_suppressed(
     monkeypatch: pytest.MonkeyPatch, name: str, value: Any, sampler: Sampler, spans: list[str]
 ) -> None:
     """None is loaded, or this release has another name for it, which is private there."""
-    monkeypatch.setattr(_observer, name, value)
+    monkeypatch.setattr(otel, name, value)
     collector = Collector(sampler)
     async with calling(collector.observer) as (gateway, sending):
         await CALLS["cancel_order"](sending)
@@ -175,4 +175,4 @@ async def test_spans_and_metrics_name_their_conventions() -> None:
     (scope,) = data.resource_metrics[0].scope_metrics
     scopes = [span.instrumentation_scope for span in collector.spans]
     named = {each.schema_url for each in scopes if each is not None}
-    assert named == {scope.schema_url} == {scope.scope.schema_url} == {_observer.SCHEMA}
+    assert named == {scope.schema_url} == {scope.scope.schema_url} == {otel.SCHEMA}

@@ -36,7 +36,6 @@ PUBLIC: dict[str, set[str]] = {
     "bulk": {"results"},
     "cluster": {"run"},
     "errors": set(),
-    "otel": set(),
     "sandbox": set(),
 }
 

@@ -1,4 +1,9 @@
-"""The observer that makes spans and metrics of calls and bulk runs, and the context of a trace."""
+"""Traces and metrics of calls and bulk runs, for OpenTelemetry; needs the extra [otel].
+
+from gateway_sdk.otel import OpenTelemetry
+
+gateway = GatewaySession.from_env(observers=[OpenTelemetry()])
+"""
 
 import re
 import sys
@@ -10,16 +15,19 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from opentelemetry import context, trace
-from opentelemetry.context import Context
-from opentelemetry.metrics import MeterProvider, get_meter
-from opentelemetry.trace import Link, Span, SpanContext, TracerProvider, set_span_in_context
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
 from gateway_sdk._version import __version__
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, needing_extra
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
 from gateway_sdk.outcome import Attempt, Outcome
+
+with needing_extra("otel", "gateway_sdk.otel"):
+    from opentelemetry import context, trace
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider, get_meter
+    from opentelemetry.trace import Link, Span, SpanContext, TracerProvider, set_span_in_context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+__all__ = ["OpenTelemetry", "extract", "inject"]
 
 SCHEMA: Final = "https://opentelemetry.io/schemas/1.30.0"
 """The version of the semantic conventions that the names of attributes are from."""
