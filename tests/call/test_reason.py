@@ -18,7 +18,7 @@ from gateway_sdk import Advice, ConnectionFailedError, GatewayError, Outcome, Re
 from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
 from gateway_sdk._transport.transmission import Transmission, TunnelError, UnreadableReplyError
 from gateway_sdk._url import host_and_port, port_of
-from gateway_sdk.errors._hints import CLIENT
+from gateway_sdk.errors._base import CLIENT
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.engines import Engine, engine_at

@@ -12,7 +12,7 @@ from gateway_sdk._settings import ENVIRONMENT
 from gateway_sdk.cli import app
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.session import explain
-from gateway_sdk.errors import _hints
+from gateway_sdk.errors import _base
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.raw_server import Server, serving
@@ -24,9 +24,9 @@ READ: Final = {
 """The variables that the SDK reads; so does the command line."""
 
 REASONS: Final[list[tuple[str, str]]] = [
-    it for name, it in vars(_hints).items() if name.isupper() and isinstance(it, tuple)
+    it for name, it in vars(_base).items() if name.isupper() and isinstance(it, tuple)
 ]
-HINTS: Final = [*REASONS, *_hints.OF_SETTING.values(), *_hints.OF_KIND.values()]
+HINTS: Final = [*REASONS, *_base.OF_SETTING.values(), *_base.OF_KIND.values()]
 
 
 def names_in(text: str) -> set[str]:
@@ -35,10 +35,10 @@ def names_in(text: str) -> set[str]:
 
 def test_each_class_has_its_hints_or_those_of_the_class_above() -> None:
     assert len(REASONS) == 6
-    assert {*vars(errors)} >= _hints.OF_KIND.keys()
-    assert errors.LoginTimeoutError("late").hints == _hints.OF_KIND["LoginTimeoutError"]
-    assert errors.StateMismatchError("other").hints == _hints.OF_KIND["LoginError"]
-    assert errors.GatewayError().hints == _hints.OF_KIND["GatewayError"]
+    assert {*vars(errors)} >= _base.OF_KIND.keys()
+    assert errors.LoginTimeoutError("late").hints == _base.OF_KIND["LoginTimeoutError"]
+    assert errors.StateMismatchError("other").hints == _base.OF_KIND["LoginError"]
+    assert errors.GatewayError().hints == _base.OF_KIND["GatewayError"]
 
 
 @pytest.mark.parametrize("text", sorted({it[0] for it in HINTS}))

@@ -34,7 +34,7 @@ from gateway_sdk.errors import (
     UnexpectedReplyError,
     UploadFailedError,
 )
-from gateway_sdk.errors._hints import AUTHORITY, CLIENT, HOST, PROXY, SCHEME, SLOTS, Hints
+from gateway_sdk.errors._base import AUTHORITY, CLIENT, HOST, PROXY, SCHEME, SLOTS, Hints
 from gateway_sdk.outcome import Advice, Outcome
 
 _SELF_EXPLAINING: Final = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)

@@ -42,8 +42,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gateway_sdk.errors._base import GatewayError
-from gateway_sdk.errors._hints import OF_SETTING
+from gateway_sdk.errors._base import OF_SETTING, GatewayError
 from gateway_sdk.outcome import Advice, Outcome
 
 if TYPE_CHECKING:
