@@ -30,12 +30,9 @@ from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_t
 from tests.support.records import names_in
 from tests.support.secrecy import CANARY, texts_of
 
-DENIED = AuthorizationDeniedError(
-    "the authorization server refused the login",
-    code="access_denied",
-    description="not on Sundays",
-    uri="https://login.test/help",
-)
+DENIED = AuthorizationDeniedError("the authorization server refused the login")
+DENIED.code, DENIED.description = "access_denied", "not on Sundays"
+DENIED.uri = "https://login.test/help"
 
 
 async def refusal(source: SharedTokenSource) -> GatewayError:
@@ -64,7 +61,7 @@ async def test_a_login_without_a_usable_token_is_a_login_error(
     assert CANARY not in texts_of(error)
 
 
-@pytest.mark.parametrize("mistake", [DENIED, LoginTimeoutError("nobody came", refused=2)])
+@pytest.mark.parametrize("mistake", [DENIED, LoginTimeoutError("nobody came")])
 async def test_each_caller_gets_its_own_error(mistake: LoginError) -> None:
     source = SharedTokenSource(Store(), person := Person(mistake))
     errors = await asyncio.gather(*(refusal(source) for _ in range(20)))

@@ -227,9 +227,10 @@ def _example(kind: type[GatewayError]) -> GatewayError:
             if hasattr(kind, name):
                 setattr(error, name, value)
         return error
-    if issubclass(kind, errors.LoginTimeoutError):
-        return kind("message", refused=2)
-    return kind("message")
+    other = kind("message")
+    if isinstance(other, errors.LoginTimeoutError):
+        other.refused = 2
+    return other
 
 
 ALL_ERRORS = [

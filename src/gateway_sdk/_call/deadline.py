@@ -140,8 +140,8 @@ class CallScope:
 
     def _late(self) -> GatewayError:
         text = f"the deadline of {self._deadline:g} s passed {_WAITS[self.phase]}"
-        late = DeadlineExceededError(text, phase=self.phase)
-        late.advice = self.advice
+        late = DeadlineExceededError(text)
+        late.phase, late.advice = self.phase, self.advice
         return late
 
     def _end_with(self, reason: Callable[[], GatewayError]) -> None:

@@ -77,8 +77,8 @@ def cut_reply(reply: RawReply, what: str, kind: type[errors.ReplyLostError]) -> 
     """Return the error for a reply whose body broke off; the status decides which."""
     if reply.status not in SUCCESS:
         return status_error(reply, f"; the body broke off: {what}")
-    lost = kind(f"the reply broke off after its head: {what}", status=reply.status)
-    lost.outcome = outcome_of_reply(reply, is_whole=False)
+    lost = kind(f"the reply broke off after its head: {what}")
+    lost.status, lost.outcome = reply.status, outcome_of_reply(reply, is_whole=False)
     return lost
 
 

@@ -309,12 +309,11 @@ def _denied(given: dict[str, str]) -> AuthorizationDeniedError:
     code = given["error"]
     known = code in _REASONS
     reason = f"{_REASONS[code]} ({code})" if known else "the authorization server refused the login"
-    return AuthorizationDeniedError(
-        reason,
-        code=_printable(code),
-        description=_printable(given.get("error_description", "")),
-        uri=_printable(given.get("error_uri", "")),
-    )
+    denied = AuthorizationDeniedError(reason)
+    denied.code = _printable(code)
+    denied.description = _printable(given.get("error_description", ""))
+    denied.uri = _printable(given.get("error_uri", ""))
+    return denied
 
 
 def _granted(given: dict[str, str], asked: frozenset[str]) -> frozenset[str]:

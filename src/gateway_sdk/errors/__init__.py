@@ -91,10 +91,6 @@ class MissingExtraError(ConfigurationError, ImportError):
 
     extra: str = ""
 
-    def __init__(self, message: str, *, extra: str = "") -> None:
-        super().__init__(message)
-        self.extra = extra
-
 
 @contextmanager
 def needing_extra(extra: str, what: str) -> Generator[None]:
@@ -105,9 +101,10 @@ def needing_extra(extra: str, what: str) -> Generator[None]:
         # A module of ours that is missing is no matter of extras.
         if isinstance(error, MissingExtraError) or (error.name or "").startswith("gateway_sdk"):
             raise
-        raise MissingExtraError(
-            f"{what} needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'", extra=extra
-        ) from None
+        told = f"{what} needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
+        missing = MissingExtraError(told)
+        missing.extra = extra
+        raise missing from None
 
 
 class InvalidArgumentError(GatewayError, ValueError):
@@ -177,10 +174,6 @@ class ReplyLostError(GatewayError):
     _advice = Advice.REPEAT
     status: int | None = None
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-
 
 class ReplyTimeoutError(ReplyLostError):
     """A request was sent, and the gateway did not answer within the time-out."""
@@ -207,10 +200,6 @@ class DeadlineExceededError(GatewayError, TimeoutError):
 
     _advice = Advice.REPEAT
     phase: Phase | None = None
-
-    def __init__(self, message: str, *, phase: Phase | None = None) -> None:
-        super().__init__(message)
-        self.phase = phase
 
 
 class _ReplyError(GatewayError):
@@ -331,12 +320,6 @@ class AuthorizationDeniedError(LoginError):
     description: str = ""
     uri: str = ""
 
-    def __init__(
-        self, message: str, *, code: str = "", description: str = "", uri: str = ""
-    ) -> None:
-        super().__init__(message)
-        self.code, self.description, self.uri = code, description, uri
-
 
 class StateMismatchError(LoginError):
     """A response belongs to another login: its state is missing, repeated, wrong or used."""
@@ -354,10 +337,6 @@ class LoginTimeoutError(LoginError, TimeoutError):
     """
 
     refused: int = 0
-
-    def __init__(self, message: str, *, refused: int = 0) -> None:
-        super().__init__(message)
-        self.refused = refused
 
 
 class ReceiverUnavailableError(LoginError):

@@ -163,16 +163,15 @@ def timed_out(
     seconds: float | None, redirect_uri: str, handler: CallbackHandler | None = None
 ) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
-    refused = handler.refused if handler else 0
     why = (
         "no response came. If the authorization server showed an error, the redirect URI "
         f"{redirect_uri} may not be registered there for this client"
     )
     if handler and handler.reason:
         why = handler.reason
-    return LoginTimeoutError(
-        f"the login was not finished within {seconds:g} s: {why}", refused=refused
-    )
+    error = LoginTimeoutError(f"the login was not finished within {seconds:g} s: {why}")
+    error.refused = handler.refused if handler else 0
+    return error
 
 
 def can_listen(redirect_uri: str) -> bool:
