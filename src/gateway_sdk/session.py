@@ -17,11 +17,9 @@ from gateway_sdk._settings import (
     with_access_token,
     with_environment,
 )
-from gateway_sdk.areas.aml import AmlArea
-from gateway_sdk.areas.country_data import CountryDataArea
-from gateway_sdk.areas.currency import CurrencyArea
+from gateway_sdk.areas.aml import AmlArea, KycArea
+from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
 from gateway_sdk.areas.customer import CustomerArea
-from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.observer import Observer

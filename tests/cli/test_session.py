@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import JSONResponse
 
 from gateway_sdk import errors
-from gateway_sdk.areas.kyc import KycArea
+from gateway_sdk.areas.aml import KycArea
 from gateway_sdk.cli import arguments
 from gateway_sdk.cli.login import for_a_shell, place_of
 from gateway_sdk.cli.process import CommandError, Stop

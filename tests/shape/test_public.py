@@ -26,7 +26,7 @@ MODULES = (
     "gateway_sdk.models", "gateway_sdk.operations", "gateway_sdk.otel",
     "gateway_sdk.sandbox", "gateway_sdk.sentry",
     *(f"gateway_sdk.areas.{area}" for area in
-      ("aml", "country_data", "currency", "customer", "kyc", "wallet")),
+      ("aml", "currency", "customer", "wallet")),
 )  # fmt: skip
 
 

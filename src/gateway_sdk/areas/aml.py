@@ -1,9 +1,10 @@
-"""The AML area: identity and compliance documents."""
+"""The AML area with its documents, and the KYC area with its webhook."""
 
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gateway_sdk import operations
 from gateway_sdk._call.call import Unchecked
+from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk.areas import Area, IntoAny, IntoType, T
 from gateway_sdk.errors import InvalidArgumentError
@@ -173,6 +174,32 @@ class AmlArea(Area):
             body=Unchecked(_present, content),
             content_type=content_type,
             on_progress=on_progress,
+        )
+
+
+class KycArea(Area):
+    """Calls the webhook."""
+
+    async def send_webhook(
+        self,
+        content: "BodyContent | None" = None,
+        content_type: str | None = None,
+        **call: Unpack[PerCall],
+    ) -> None:
+        """Call the webhook and return when the gateway has acknowledged it.
+
+        Args:
+            content: The event; the interface does not describe events. None sends no body.
+            content_type: The media type, in place of the one that follows from the content.
+
+        Raises:
+            InvalidArgumentError: the content is of no such type or cannot be read.
+            UploadFailedError: the content could not be read to its end, or changed meanwhile.
+            GatewayError: its `outcome` says whether the gateway may have received it.
+        """
+        # Interface: Endpoints 11; Events
+        await self._caller.call(
+            operations.SEND_WEBHOOK, call, body=content, content_type=content_type
         )
 
 

@@ -1,4 +1,4 @@
-"""The currency area: exchange rates."""
+"""The currency area with its exchange rates, and the area of country data."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from datetime import date
@@ -16,7 +16,7 @@ from gateway_sdk.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from gateway_sdk.bulk._start import FrontSettings
     from gateway_sdk.bulk.results import BulkResult, LoadText
-    from gateway_sdk.models import ExchangeRateSeriesRequest
+    from gateway_sdk.models import Country, ExchangeRateSeriesRequest
 
     Query: TypeAlias = ExchangeRateSeriesRequest
     Settings: TypeAlias = FrontSettings[Query, T]
@@ -152,3 +152,27 @@ def _loader(caller: Caller, into: Any, settings: Mapping[str, Any]) -> "LoadText
         return value if load is None else load(value)
 
     return LoadText(read)
+
+
+class CountryDataArea(Area):
+    """Lists the countries of the world."""
+
+    async def list_countries(self, **call: Unpack[PerCall]) -> "list[Country]":
+        """Return every country that the gateway knows, in its order.
+
+        The first of the sandbox, as JSON:
+
+        ```json
+        {"id": 1, "countryName": "Aruba", "nationality": "Aruban",
+         "three_digit_iso_code": "ABW", "two_digit_iso_code": "AW",
+         "currency": "AWG", "phone_code": "+297"}
+        ```
+
+        Returns:
+            The countries; the list may be empty.
+
+        Raises:
+            GatewayError: the list did not come; asking again does no harm.
+        """
+        # Interface: Endpoints 12; Country record
+        return await self._caller.call(operations.LIST_COUNTRIES, call)
