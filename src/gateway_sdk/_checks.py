@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import import_module
 from types import FunctionType
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
 import httpx
 
@@ -47,8 +47,8 @@ def shown(*, inherited: Collection[str] = (), late: str = "") -> Callable[[_F], 
 
     def decorate(function: _F) -> _F:
         signature = LateSignature.__new__(LateSignature)
-        signature.make = partial(_with_settings, cast("Any", function), inherited, late)
-        cast("Any", function).__signature__ = signature
+        signature.make = partial(_with_settings, function, inherited, late)
+        vars(function)["__signature__"] = signature
         return function
 
     return decorate
@@ -67,9 +67,7 @@ class LateSignature(inspect.Signature):
         return self.__getattribute__(name)
 
 
-def _with_settings(
-    function: FunctionType, inherited: Collection[str], late: str
-) -> inspect.Signature:
+def _with_settings(function: Any, inherited: Collection[str], late: str) -> inspect.Signature:
     bare = FunctionType(function.__code__, {}, argdefs=function.__defaults__)
     bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
     signature = inspect.signature(bare)
@@ -115,35 +113,29 @@ def check_timeout(name: str, timeout: object) -> httpx.Timeout:
     return timeout
 
 
+def _number(
+    name: str, value: Any, fits: Callable[[float], bool], wanted: str, hint: str = ""
+) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+        raise ConfigurationError(f"must be a number {wanted}", setting=name, hint=hint)
+    return float(value)
+
+
 def check_seconds(name: str, seconds: object) -> float | None:
     """Return a positive, finite number of seconds, or None for no limit."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ConfigurationError("must be a number of seconds or None", setting=name)
-    if not 0 < seconds <= _LONGEST:  # False for NaN too
-        raise ConfigurationError(
-            "must be more than 0 seconds and finite", setting=name, hint="; None is no limit"
-        )
-    return float(seconds)
+    wanted = "of seconds, more than 0 and finite"
+    return _number(name, seconds, lambda it: 0 < it <= _LONGEST, wanted, "; None is no limit")
 
 
 def check_wait(name: str, seconds: object) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ConfigurationError("must be a number of seconds", setting=name)
-    if not 0 <= seconds <= _LONGEST:  # False for NaN too
-        raise ConfigurationError("must be at least 0 seconds and finite", setting=name)
-    return float(seconds)
+    wanted = "of seconds, at least 0 and finite"
+    return _number(name, seconds, lambda it: 0 <= it <= _LONGEST, wanted)
 
 
 def check_amount(name: str, amount: object) -> float:
-    if (
-        isinstance(amount, bool)
-        or not isinstance(amount, int | float)
-        or not 0 <= amount <= sys.float_info.max  # False for NaN too
-    ):
-        raise ConfigurationError("must be a number of at least 0", setting=name)
-    return float(amount)
+    return _number(name, amount, lambda it: 0 <= it <= sys.float_info.max, "of at least 0")
 
 
 def check_switch(name: str, value: object) -> bool:

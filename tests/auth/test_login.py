@@ -136,8 +136,11 @@ async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
     ("options", "problem"),
     [
         ({"redirect_uri": ELSEWHERE}, "redirect_uri is not http on this machine.* pass paste="),
-        ({"timeout": 0}, "timeout must be more than 0 seconds"),
-        ({"timeout": 0, "redirect_uri": ELSEWHERE}, "timeout must be more than 0 seconds"),
+        ({"timeout": 0}, "timeout must be a number of seconds, more than 0"),
+        (
+            {"timeout": 0, "redirect_uri": ELSEWHERE},
+            "timeout must be a number of seconds, more than 0",
+        ),
     ],
 )
 async def test_invalid_arguments_are_refused_at_once(options: dict[str, Any], problem: str) -> None:

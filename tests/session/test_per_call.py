@@ -228,7 +228,7 @@ async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"deadline": 0}, "deadline must be more than 0"),
+        ({"deadline": 0}, "deadline must be a number of seconds, more than 0"),
         ({"deadline": "5"}, "deadline must be a number of seconds"),
         ({"headers": {"Authorization": "x"}}, "must not set Authorization"),
         ({"timeout": 5}, "list_countries has no argument 'timeout': a view has it"),
