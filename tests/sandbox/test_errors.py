@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, ReceivedCall, Sandbox
-from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute
+from gateway_sdk.sandbox._operations import OPERATIONS, OperationRoute
 
 CREATE = "/customer/1.0.0/create"
 JSON = {"Content-Type": "application/json"}

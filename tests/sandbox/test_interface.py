@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 
-from gateway_sdk.sandbox._interface import OPERATIONS, RECORDS, parse_json
+from gateway_sdk.sandbox._operations import OPERATIONS, RECORDS, parse_json
 from tests import interface_table
 from tests.interface_table import FILLED, MODELS, REQUIRED_FIELDS
 

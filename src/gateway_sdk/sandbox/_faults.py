@@ -12,7 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox._interface import check_operation, error_reply
+from gateway_sdk.sandbox._operations import check_operation, error_reply
 
 Sleep = Callable[[float], Awaitable[object]]
 

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway_sdk.sandbox import _operations
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, AuthorizationEndpoint, Tokens
 from gateway_sdk.sandbox._faults import Faults, InProcessTransport, with_fault
-from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute, check_operation, error_reply
+from gateway_sdk.sandbox._operations import OPERATIONS, OperationRoute, check_operation, error_reply
 from gateway_sdk.sandbox._received import Log, ReceivedCall, UnknownRequest, matching, summary
 
 # Not a secret: only a sandbox accepts it.
