@@ -50,7 +50,7 @@ class RedisStore(NotPickled):
             from redis import asyncio as client  # noqa: PLC0415 - it takes longer than httpx
         self.key = key
         self._url = url
-        self._client = client
+        self._client: Any = client  # redis-py 5 has no types for all of it
         self._name = f"gateway-sdk:token:{key.digest}"
 
     @hiding_frames(GatewayError)
