@@ -18,7 +18,7 @@ import redis.asyncio
 
 from gateway_sdk import ConfigurationError, TokenStoreError
 from gateway_sdk.auth import RedisStore
-from gateway_sdk.auth._stores import in_redis
+from gateway_sdk.auth._stores import services
 from tests.support.certificates import Authority
 from tests.support.logins import KEY, make_token
 from tests.support.ports import free_port
@@ -98,7 +98,7 @@ async def test_a_redis_that_does_not_reply_is_an_error(
             await reader.read()  # until the client disconnects
         writer.close()
 
-    monkeypatch.setattr(in_redis, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(services, "_TIMEOUT", 0.05)
     async with raw_server(handle) as url:
         place = url.removeprefix("http://")
         store = RedisStore(f"redis://:{CANARY}@{place}", KEY)
@@ -252,7 +252,7 @@ async def test_a_port_of_another_user_gets_nothing(
     with thief(at) as (port, came):
         assert told in await refusal(RedisStore(f"redis://:{CANARY}@{host}:{port}", KEY))
     assert came == []
-    monkeypatch.setattr(in_redis, "_ACCOUNTS", {"nobody"})
+    monkeypatch.setattr(services, "_ACCOUNTS", {"nobody"})
     with thief(at) as (port, came):
         store = RedisStore(f"redis://:{CANARY}@{host}:{port}", KEY)
         assert "cannot be used" in await refusal(store)
@@ -268,7 +268,7 @@ async def test_who_comes_to_a_port_after_the_first_look_gets_nothing(
     async def take(reader: asyncio.StreamReader, _: object) -> None:
         came.put_nowait(await reader.read())
 
-    monkeypatch.setattr(in_redis, "listener_of", lambda _: None if next(looks) % 2 else NOBODY)
+    monkeypatch.setattr(services, "listener_of", lambda _: None if next(looks) % 2 else NOBODY)
     async with raw_server(take) as url:
         store = RedisStore(url.replace("http://", f"redis://:{CANARY}@"), KEY)
         assert "belongs to another user" in await refusal(store)

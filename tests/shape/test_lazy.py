@@ -24,7 +24,7 @@ ENVIRONMENT = "import os; os.environ.update(GATEWAY_BASE_URL='http://127.0.0.1:1
 STORED = f"{ENVIRONMENT}GATEWAY_AUTH_URL='https://login.test/', GATEWAY_CLIENT_ID='c'); "
 OF_A_LOGIN = {"h11", "authlib", "webbrowser", "gateway_sdk.auth._login", "gateway_sdk.auth.flow"}
 OF_STORES = {"keyring", "redis", "platformdirs", "gateway_sdk.auth._stores"}
-OF_OTHER_STORES = {f"gateway_sdk.auth._stores.in_{place}" for place in ("keyring", "redis")}
+OF_OTHER_STORES = {"gateway_sdk.auth._stores.services"}
 OF_A_BULK_RUN = {"sqlite3", "gateway_sdk.bulk._start", "gateway_sdk.bulk._runner"}
 # What a program does, and what it must not load for that.
 USES = {

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     )
     from gateway_sdk.auth._login.receiver import LoopbackReceiver as LoopbackReceiver
     from gateway_sdk.auth._shared_source import SharedTokenSource as SharedTokenSource
-    from gateway_sdk.auth._stores.in_keyring import KeyringStore as KeyringStore
-    from gateway_sdk.auth._stores.in_redis import RedisStore as RedisStore
-    from gateway_sdk.auth._stores.opening import open_store as open_store
     from gateway_sdk.auth._stores.private_file import PrivateFileStore as PrivateFileStore
+    from gateway_sdk.auth._stores.services import (
+        KeyringStore as KeyringStore,
+        RedisStore as RedisStore,
+        open_store as open_store,
+    )
     from gateway_sdk.auth._stores.store import (
         MemoryStore as MemoryStore,
         TokenKey as TokenKey,
@@ -38,10 +40,8 @@ else:
             "gateway_sdk.auth._shared_source": "SharedTokenSource",
             "gateway_sdk.auth.flow": "ImplicitFlow LoginAttempt",
             "gateway_sdk.auth.source": "AccessTokenGiven TokenSource",
-            "gateway_sdk.auth._stores.in_keyring": "KeyringStore",
-            "gateway_sdk.auth._stores.in_redis": "RedisStore",
-            "gateway_sdk.auth._stores.opening": "open_store",
             "gateway_sdk.auth._stores.private_file": "PrivateFileStore",
+            "gateway_sdk.auth._stores.services": "KeyringStore RedisStore open_store",
             "gateway_sdk.auth._stores.store": "MemoryStore TokenKey TokenStore",
             "gateway_sdk.auth.token": "AccessToken Token",
         },

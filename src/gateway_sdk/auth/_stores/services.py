@@ -1,4 +1,4 @@
-"""The store in Redis."""
+"""The stores that other programs keep, the keyring and Redis, and the one that a setting names."""
 
 import asyncio
 import os
@@ -13,10 +13,83 @@ from urllib.parse import parse_qsl, urlsplit
 from gateway_sdk._peer import listener_of
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
-from gateway_sdk._waiting import hiding_frames
-from gateway_sdk.auth._stores.store import TokenKey, dump, parse
+from gateway_sdk._waiting import hiding_frames, in_turn
+from gateway_sdk.auth._stores.private_file import PrivateFileStore
+from gateway_sdk.auth._stores.store import TokenKey, TokenStore, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError, needing_extra
+
+_SERVICE: Final = "gateway-sdk"  # as the keyring shows it
+
+
+class KeyringStore:
+    """Stores a token in the keychain, the credential locker or the secret service.
+
+    Without a keyring it raises an error; it never falls back to a file.
+    """
+
+    def __init__(self, key: TokenKey) -> None:
+        """Set the key of the entry; MissingExtraError if the extra [keyring] is not installed."""
+        with needing_extra("keyring", "the keyring"):
+            import keyring  # noqa: PLC0415 - it takes as long as httpx
+        self.key = key
+        self._keyring = keyring
+
+    @hiding_frames(GatewayError)
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none."""
+        return parse(await self._call("get_password"), self.key, "the keyring")
+
+    @hiding_frames(GatewayError)
+    async def save(self, token: Token) -> None:
+        """Replace the stored token."""
+        await self._call("set_password", dump(token, self.key).decode())
+
+    @hiding_frames(GatewayError)
+    async def delete(self) -> None:
+        """Delete the token, if there is one."""
+        if await self._call("get_password") is None:
+            return
+        try:
+            await self._call("delete_password")
+        except TokenStoreError:
+            # Another process may have deleted it first.
+            if await self._call("get_password") is not None:
+                raise
+
+    async def _call(self, name: str, *arguments: str) -> Any:
+        """Call a method of the keyring in a thread: it may wait until the user unlocks it."""
+
+        def call() -> Any:
+            method = getattr(_usable(self._keyring.get_keyring()), name)
+            return method(_SERVICE, self.key.digest, *arguments)
+
+        try:
+            what = name, arguments
+            return await in_turn("gateway_sdk-keyring", self.key.digest, what, call)
+        except TokenStoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each backend raises its own errors
+            kind = type(error).__name__
+            raise TokenStoreError(f"the keyring cannot be used here: {kind}") from None
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<KeyringStore {_SERVICE}/{self.key.digest}>"
+
+
+def _usable(backend: Any) -> Any:
+    """Return a keyring: of a chain, the first that is neither a plain file nor switched off."""
+    problem = "the keyring here has no backend"
+    for part in getattr(backend, "backends", [backend]):
+        if "plaintext" in type(part).__name__.lower():
+            problem = "the keyring here is a plain file: use PrivateFileStore, or another backend"
+        elif type(part).__module__ == "keyring.backends.null":
+            problem = "the keyring here is switched off: it stores nothing"
+        else:
+            return part
+    raise TokenStoreError(problem)
+
 
 _TIMEOUT: Final = 5.0
 """Seconds to connect, and for each reply: Redis usually replies in milliseconds."""
@@ -175,4 +248,28 @@ def _checked_place(url: str) -> str:
     raise ConfigurationError(
         "the URL of Redis must be rediss:// (TLS) or unix://, or redis:// on this machine: "
         "otherwise the token would be sent unencrypted"
+    )
+
+
+def open_store(setting: str | None, key: TokenKey) -> TokenStore:
+    """Return the store that a setting names.
+
+    Args:
+        setting: None or "file" for the default, a private file in this user's folder; "file:"
+            with an absolute folder for another one; "keyring"; or the URL of a Redis.
+        key: What the token is for.
+
+    Raises:
+        ConfigurationError: the setting names no store, or its extra is not installed.
+    """
+    kind, _, rest = str(setting or "file").partition(":")
+    if kind == "file" and (not rest or rest.startswith("~") or Path(rest).is_absolute()):
+        return PrivateFileStore(key, rest or None)
+    if kind == "keyring" and not rest:
+        return KeyringStore(key)
+    if kind in ("redis", "rediss", "unix"):
+        return RedisStore(str(setting), key)
+    raise ConfigurationError(
+        "GATEWAY_TOKEN_STORE must be file, file: with an absolute folder, keyring, or the URL of "
+        "a Redis"
     )
