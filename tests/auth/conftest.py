@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.auth import PrivateFileStore
-from gateway_sdk.auth._login import kept_ports
+from gateway_sdk.auth._login import server
 from tests.auth.visits import join_threads, no_records, open_files, release_ports
 from tests.support.failing_steps import others_than
 from tests.support.logins import KEY, Clock, set_time
@@ -22,7 +22,7 @@ async def traceless(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     loop.set_debug(True)
     loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
     caplog.set_level(logging.NOTSET)
-    kept_ports._run(asyncio.sleep(0))  # its thread stays, once it has started
+    server._run(asyncio.sleep(0))  # its thread stays, once it has started
     release_ports()
     gc.freeze()  # only objects that are made from here on are checked
     tasks, files = asyncio.all_tasks(), open_files()

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
-from gateway_sdk.auth._login import kept_ports, server
+from gateway_sdk.auth._login import server
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     LoginError,
@@ -119,21 +119,21 @@ async def test_the_port_is_kept_after_an_end_without_response(
                 assert (again.status, "Location" in again.headers) == (410, False)
 
 
-@pytest.mark.parametrize("can_share", {kept_ports._CAN_SHARE, False})
+@pytest.mark.parametrize("can_share", {server._CAN_SHARE, False})
 async def test_the_next_login_takes_a_kept_port_over(
     monkeypatch: pytest.MonkeyPatch, can_share: bool
 ) -> None:
     """A fixed port is there for the next login of the process; on Windows it is opened again."""
-    monkeypatch.setattr(kept_ports, "_CAN_SHARE", can_share)
+    monkeypatch.setattr(server, "_CAN_SHARE", can_share)
     listening = Mock(wraps=server.listen)
     monkeypatch.setattr("gateway_sdk.auth._login.receiver.listen", listening)
     redirect_uri = f"http://127.0.0.1:{free_port()}/callback"
     for _ in range(3):
         async with waiting(redirect_uri) as there:
             await end(there, "a second opening")
-        assert kept_ports.is_a_port_kept()
+        assert server.is_a_port_kept()
     async with waiting(redirect_uri) as there:
-        assert not kept_ports.is_a_port_kept()
+        assert not server.is_a_port_kept()
         assert listening.call_count == (1 if can_share else 4)
         await there.must_still_wait()
         await must_be_closed(there)
@@ -143,29 +143,29 @@ async def test_a_kept_port_may_be_gone_as_it_is_taken() -> None:
     """Its time is over, or a login in another thread has taken it: it is no port to take over."""
     async with waiting() as there:
         await end(there, "a second opening")
-    (place,) = kept_ports._kept
+    (place,) = server._kept
     for _ in range(2):
-        server.close_all(kept_ports._run(kept_ports._take(place)))
+        server.close_all(server._run(server._take(place)))
     await must_be_closed(there)
 
 
 async def test_ports_are_kept_for_some_minutes_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_ports, "KEPT_SECONDS", 0.2)
+    monkeypatch.setattr(server, "KEPT_SECONDS", 0.2)
     async with waiting() as there:
         await end(there, "a cancellation")
-        await asyncio.to_thread(kept_ports.wait_for_kept_ports)
+        await asyncio.to_thread(server.wait_for_kept_ports)
         await must_be_closed(there)
 
 
 async def test_a_program_keeps_a_few_ports_only() -> None:
     """However many logins it cancels: one more frees the oldest, and they have one thread."""
     seen: list[Waiting] = []
-    for _ in range(kept_ports.MOST_KEPT + 2):
+    for _ in range(server.MOST_KEPT + 2):
         async with waiting() as there:
             await end(there, "a cancellation")
         seen.append(there)
     refused = [is_refused(there.host, there.port) for there in seen]
-    assert refused == [*[True] * 2, *[False] * kept_ports.MOST_KEPT]
+    assert refused == [*[True] * 2, *[False] * server.MOST_KEPT]
     names = [thread.name for thread in threading.enumerate()]
     assert names.count("gateway_sdk-ports") == 1
 
@@ -325,7 +325,7 @@ def test_a_loop_that_is_closed_meanwhile_leaves_nothing(raw: bytes) -> None:
 LEFT = """
 import asyncio, gc
 from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, login
-from gateway_sdk.auth._login import kept_ports
+from gateway_sdk.auth._login import server
 
 async def main():
     flow, shown = ImplicitFlow("https://login.test/authorize", "client"), asyncio.Event()
@@ -339,7 +339,7 @@ async def main():
 async def collect():
     gc.collect()
 
-kept_ports._run(asyncio.sleep(0))
+server._run(asyncio.sleep(0))
 """
 BEHIND = "asyncio.new_event_loop().run_until_complete(main())"
 
@@ -349,7 +349,7 @@ BEHIND = "asyncio.new_event_loop().run_until_complete(main())"
     [
         ("asyncio.run(main())", True),
         (f"tasks = {BEHIND}", False),
-        (f"{BEHIND}; kept_ports._run(collect())", False),
+        (f"{BEHIND}; server._run(collect())", False),
     ],
 )
 def test_a_login_that_its_callers_have_left_stops_no_program(rest: str, is_silent: bool) -> None:
@@ -364,7 +364,7 @@ FORKED = """
 import asyncio, http.client, os, sys
 from urllib.parse import urlsplit
 from gateway_sdk.auth import ImplicitFlow, login
-from gateway_sdk.auth._login import kept_ports
+from gateway_sdk.auth._login import server
 from gateway_sdk.errors import LoginError
 
 def opens(url):
@@ -388,8 +388,8 @@ def fork_once(text):
 asyncio.run(attempt("parent", fork_once))
 if os.fork():
     os.read(said, 1)
-    (place,) = kept_ports._kept
-    kept_ports.close_all(kept_ports.take_port(place))
+    (place,) = server._kept
+    server.close_all(server.take_port(place))
     asyncio.run(attempt("parent"))
     os.write(ask, b"!!")
     os.wait(), os.wait()

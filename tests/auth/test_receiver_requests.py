@@ -11,8 +11,7 @@ import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
 from gateway_sdk.auth._login import server
-from gateway_sdk.auth._login.handler import CallbackHandler, CallbackRequest
-from gateway_sdk.auth._login.pages import page
+from gateway_sdk.auth._login.handler import CallbackHandler, CallbackRequest, page
 from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.visits import (
     AUTHORIZATION_URL,

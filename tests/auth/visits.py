@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from gateway_sdk.auth import ImplicitFlow, LoopbackReceiver
-from gateway_sdk.auth._login import kept_ports
+from gateway_sdk.auth._login import server
 from gateway_sdk.auth._login.receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.auth._login.server import close_all
 from gateway_sdk.errors import StateMismatchError
@@ -334,8 +334,8 @@ SECRETS = ("CANARY", "state=")
 
 def release_ports() -> None:
     """Free the ports that are kept because a tab may still be open there."""
-    for place in list(kept_ports._kept):
-        close_all(kept_ports.take_port(place))
+    for place in list(server._kept):
+        close_all(server.take_port(place))
 
 
 def no_records(caplog: pytest.LogCaptureFixture) -> None:

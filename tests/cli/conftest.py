@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.auth._login import kept_ports
+from gateway_sdk.auth._login import server
 from gateway_sdk.cli import main
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
@@ -31,7 +31,7 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setenv("BROWSER", "false %s")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     # The port of a login that ended is not kept for minutes here.
-    monkeypatch.setattr(kept_ports, "KEPT_SECONDS", 0.1)
+    monkeypatch.setattr(server, "KEPT_SECONDS", 0.1)
     # A process has one command.
     monkeypatch.setattr("gateway_sdk.cli.session._SENT", set())
     GIVEN.clear()

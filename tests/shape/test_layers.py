@@ -135,8 +135,8 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # every session must load nothing else.
 NOT_PUBLIC = {
     "cli": {
-        "_python", "_settings", "_terminal", "_url", "_version", "auth._login.kept_ports",
-        "auth._login.receiver", "sandbox._reference_data",
+        "_python", "_settings", "_terminal", "_url", "_version", "auth._login.receiver",
+        "auth._login.server", "sandbox._reference_data",
     },
     "cluster": {"_version"},
     "otel": {"_version"},

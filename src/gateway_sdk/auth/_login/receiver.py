@@ -13,8 +13,14 @@ from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.auth._login.handler import CallbackHandler
-from gateway_sdk.auth._login.kept_ports import keep_port, take_port
-from gateway_sdk.auth._login.server import CallbackServer, close_all, copy_all, listen
+from gateway_sdk.auth._login.server import (
+    CallbackServer,
+    close_all,
+    copy_all,
+    keep_port,
+    listen,
+    take_port,
+)
 from gateway_sdk.auth.flow import parse_without_fragment
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.errors import (

@@ -1,14 +1,18 @@
-"""The receiver's network: its sockets, the user behind a connection, HTTP, and the server.
+"""The receiver's network: its sockets, the user behind a connection, HTTP, and kept ports.
 
 A connection has one request and one reply. All is bounded: connections, seconds and bytes.
 """
 
 import asyncio
 import errno
+import os
 import socket
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
 import h11
@@ -21,14 +25,17 @@ from gateway_sdk.auth._login.handler import (
     TOO_LONG,
     CallbackHandler,
     CallbackRequest,
+    reply_with,
 )
-from gateway_sdk.auth._login.pages import reply_with
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.errors import ReceiverUnavailableError
+
+T = TypeVar("T")
 
 _NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What systems without IPv6 say, as many containers are."""
 
-listening: Final[WeakSet[socket.socket]] = WeakSet()
+_listening: Final[WeakSet[socket.socket]] = WeakSet()
 """All sockets, of all receivers, and their copies."""
 
 
@@ -58,7 +65,7 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
 
 def copy_all(sockets: Iterable[socket.socket]) -> list[socket.socket]:
     copies = [listener.dup() for listener in sockets]
-    listening.update(copies)
+    _listening.update(copies)
     return copies
 
 
@@ -81,7 +88,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError:
         listener.close()
         raise
-    listening.add(listener)
+    _listening.add(listener)
     return listener
 
 
@@ -238,3 +245,84 @@ def _is_refused(writer: asyncio.StreamWriter) -> bool:
         return user_of(peer, own) is None and not is_established(connection)
     except OSError:
         return True
+
+
+# A login that ended without a response may still have an open tab, whose response, with a token,
+# goes to whoever listens at the port. So the port is kept for some minutes: by a page that throws
+# the response away.
+KEPT_SECONDS: Final = DEFAULT_LOGIN_TIMEOUT
+MOST_KEPT: Final = 8
+"""Ports at a time; one more closes the oldest. A program that cancels logins leaves no more."""
+
+_CAN_SHARE: Final = os.name != "nt"
+"""Windows' loop takes no socket that it, or another loop, has served before."""
+
+# The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
+_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
+
+
+def is_a_port_kept() -> bool:
+    return bool(_kept)
+
+
+def wait_for_kept_ports() -> None:
+    """Wait until no port is kept any more."""
+    while _kept:
+        time.sleep(0.1)  # Ctrl-C ends it
+
+
+def take_port(place: object) -> list[socket.socket]:
+    """Return the sockets of a kept port for another login; none if it is free now."""
+    return _run(_take(place)) if _kept else []
+
+
+def keep_port(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
+    """Keep the port of a login, behind a page that throws its response away."""
+    handler.result.cancel()
+    _run(_keep(place, sockets, handler))
+
+
+async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
+    if len(_kept) >= MOST_KEPT:
+        close_all(await _take(next(iter(_kept))))
+    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
+
+
+async def _take(place: object) -> list[socket.socket]:
+    if place not in _kept:  # another login has taken it, or its time is over
+        return []
+    sockets, serving = _kept.pop(place)
+    taken = copy_all(sockets) if _CAN_SHARE else []  # before the server closes them
+    serving.cancel()
+    await asyncio.wait([serving])
+    return taken
+
+
+async def _serve(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(KEPT_SECONDS):
+            await CallbackServer(handler, is_kept=True).run(sockets)
+    _kept.pop(place, None)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the thread, and wait for it: the thread never waits for others."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _thread(os.getpid())).result()
+
+
+@cache
+def _thread(_: int) -> asyncio.AbstractEventLoop:
+    """Start the process's thread, and return its event loop; a fork has its own."""
+    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see _CAN_SHARE
+    threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
+    return loop
+
+
+def _forget_ports() -> None:
+    """Close what a fork has of its parent: no task serves it there."""
+    close_all(list(_listening))
+    _kept.clear()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
+    os.register_at_fork(after_in_child=_forget_ports)
