@@ -276,7 +276,7 @@ async def test_every_request_of_another_user_is_refused(
         for raw in (visit(target=there.start), visit(), post(RESPONSE, {"Cookie": "a=b"})):
             reply = await there.send(raw)
             assert reply.status == 403
-            assert reply.body == b"Only the user who started the login may call this address.\n"
+            assert reply.body == b"Only the login's own user may call this address.\n"
         monkeypatch.undo()
         await there.must_still_wait()
 

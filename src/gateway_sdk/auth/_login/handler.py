@@ -100,13 +100,16 @@ class CallbackHandler:
         self.starts[start.path] = start
         return f"http://{self._authority}{start.path}"
 
-    def reply(self, request: CallbackRequest) -> httpx.Response:
+    def reply(self, request: CallbackRequest, *, of_another_user: bool = False) -> httpx.Response:
+        if of_another_user:
+            self.refuse(_OTHER_USER)
+            return reply_with(403, text="Only the login's own user may call this address.\n")
         host = request.headers.get("host", "")
         if host != self._authority:
             # Another name for this address: DNS rebinding.
             name, ours = host.rpartition(":")[0], self._authority.rpartition(":")[0]
             if is_loopback(name.strip("[]")):
-                self.refuse(OTHER_NAME.format(ours=ours, name=name))
+                self.refuse(_OTHER_NAME.format(ours=ours, name=name))
             return reply_with(421, text="This address must be called by its own name.\n")
         path = request.target.partition("?")[0]
         if path not in {self._path, *self.starts}:
@@ -143,7 +146,7 @@ class CallbackHandler:
     def _refuse_foreign(self, request: CallbackRequest) -> httpx.Response | None:
         get = request.headers.get
         if (get("content-type") or "").startswith(_FORM):
-            self.refuse(BY_FORM)
+            self.refuse(_BY_FORM)
         is_own_origin = get("origin") == f"http://{self._authority}"
         if not is_own_origin or get("sec-fetch-site") not in (None, "same-origin"):
             return reply_with(403, text="Only this address's own page may do that.\n")
@@ -157,7 +160,7 @@ class CallbackHandler:
         cookies = request.headers.get("cookie", "")
         opened = [start for start in self.starts.values() if start.is_bound_to(cookies)]
         if not opened:
-            self.refuse(NO_COOKIE)
+            self.refuse(_NO_COOKIE)
             return reply_with(403, json=_ANOTHER_BROWSER)
         try:
             posted = _Posted.model_validate_json(request.body)
@@ -183,15 +186,15 @@ class CallbackHandler:
 
 _FORM: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 
-NO_COOKIE: Final = (
+_NO_COOKIE: Final = (
     "a response came without the login's cookie, from a browser that blocks cookies or "
     "that did not open the login's address"
 )
-BY_FORM: Final = (
+_BY_FORM: Final = (
     "a form was sent, as by response_mode=form_post, and only a redirect can be read: leave "
     "response_mode out of the authorization URL"
 )
-OTHER_NAME: Final = (
+_OTHER_NAME: Final = (
     "a browser came to {name} in place of {ours}: log in with a redirect URI that says {name}, or "
     "have {ours} registered"
 )
@@ -199,7 +202,7 @@ BY_TLS: Final = (
     "a browser came by https: it was told to do so for this name (HSTS); log in with a private "
     "window, or with 127.0.0.1 in the redirect URI in place of localhost"
 )
-OTHER_USER: Final = (
+_OTHER_USER: Final = (
     "the browser belongs to another user of this machine: log in as that user, or with --paste "
     "(paste= in Python)"
 )

@@ -8,7 +8,7 @@ import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import nullcontext, suppress
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._terminal import default_browser, show_on_stderr
@@ -34,8 +34,6 @@ it is the authorization URL."""
 
 Paste: TypeAlias = Callable[[], Awaitable[str]]
 """Returns a URL that the user pasted; raises EOFError if there will be none."""
-
-_THREAD: Final = "gateway_sdk-login"
 
 
 @hiding_frames(GatewayError)
@@ -98,20 +96,18 @@ async def login(
             coroutines.append(_read_pasted(flow, attempt, paste, show))
         if browser is None and not (opens or paste):
             show("No browser with windows was found here.")
-        opening = _open_browser(opened, opens, show, receiver)
+        coroutines.append(_open_browser(opened, opens, show, receiver))
         # The receiver ends in time by itself: its error says what it refused.
-        token = await _first_token(coroutines, opening, None if receiver else timeout)
+        token = await _first_token(coroutines, None if receiver else timeout)
         if token is None:
             raise timed_out(timeout, redirect_uri)
         return token
 
 
 async def _first_token(
-    coroutines: Iterable[Coroutine[Any, Any, Token]],
-    opening: Coroutine[Any, Any, None],
-    seconds: float | None,
+    coroutines: Iterable[Coroutine[Any, Any, Token]], seconds: float | None
 ) -> Token | None:
-    tasks = [asyncio.create_task(way) for way in (*coroutines, _unless_it_fails(opening))]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         first = min(done, key=lambda task: task.exception() is not None, default=None)
@@ -122,16 +118,11 @@ async def _first_token(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _unless_it_fails(opening: Coroutine[Any, Any, None]) -> Any:
-    """Wait for ever, unless no browser opens that has to: a LoginError ends the login."""
-    with suppress(OSError):  # what it shows, nobody can see
-        await opening
-    return await asyncio.get_running_loop().create_future()
-
-
 async def _open_browser(
     url: str, browser: Browser, show: Callable[[str], object], receiver: LoopbackReceiver | None
-) -> None:
+) -> Any:
+    """Wait for ever, unless no browser opens that has to: a LoginError ends the login."""
+
     def opens() -> bool:
         try:
             start: Any = webbrowser.get(browser).open if isinstance(browser, str) else browser
@@ -143,9 +134,11 @@ async def _open_browser(
         except Exception:  # noqa: BLE001 - of the caller's function; the user is told what to do
             return False
 
-    # In a thread: many commands end when the user closes the browser.
-    if browser and not await in_thread(_THREAD, opens):
-        show("No browser could be opened here.")
+    with suppress(OSError):  # what it shows, nobody can see
+        # In a thread: many commands end when the user closes the browser.
+        if browser and not await in_thread("gateway_sdk-login", opens):
+            show("No browser could be opened here.")
+    return await asyncio.get_running_loop().create_future()
 
 
 async def _read_pasted(

@@ -139,7 +139,9 @@ class LoopbackReceiver:
                 await CallbackServer(handler).run(sockets)
         except TimeoutError:
             if not handler.result.done():  # otherwise the response came at the last moment
-                raise timed_out(timeout, self.redirect_uri, handler) from None
+                raise timed_out(
+                    timeout, self.redirect_uri, handler.reason, handler.refused
+                ) from None
         finally:
             # Garbage of a loop that was left behind must not wait for the thread: perhaps that
             # collects it, or Python ends. Its sockets are garbage too.
@@ -166,17 +168,15 @@ class LoopbackReceiver:
 
 
 def timed_out(
-    seconds: float | None, redirect_uri: str, handler: CallbackHandler | None = None
+    seconds: float | None, redirect_uri: str, reason: str = "", refused: int = 0
 ) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
-    why = (
+    reason = reason or (
         "no response came. If the authorization server showed an error, the redirect URI "
         f"{redirect_uri} may not be registered there for this client"
     )
-    if handler and handler.reason:
-        why = handler.reason
-    error = LoginTimeoutError(f"the login was not finished within {seconds:g} s: {why}")
-    error.refused = handler.refused if handler else 0
+    error = LoginTimeoutError(f"the login was not finished within {seconds:g} s: {reason}")
+    error.refused = refused
     return error
 
 

@@ -21,7 +21,6 @@ import httpx
 from gateway_sdk._peer import family_of, is_established, is_other_user, user_of
 from gateway_sdk.auth._login.handler import (
     BY_TLS,
-    OTHER_USER,
     TOO_LONG,
     CallbackHandler,
     CallbackRequest,
@@ -138,8 +137,6 @@ _MAX_CONNECTIONS: Final = 16
 _CONNECTION_TIMEOUT: Final = 10.0
 """Seconds for one request and its reply."""
 
-_ANOTHER_USER: Final = "Only the user who started the login may call this address.\n"
-
 
 class CallbackServer:
     def __init__(self, handler: CallbackHandler, *, is_kept: bool = False) -> None:
@@ -187,10 +184,7 @@ class CallbackServer:
         try:
             request = await _read_request(http, reader)
             with_body = request.method != "HEAD"
-            if is_refused:
-                self._handler.refuse(OTHER_USER)
-            refusal = reply_with(403, text=_ANOTHER_USER) if is_refused else None
-            reply = refusal or self._handler.reply(request)
+            reply = self._handler.reply(request, of_another_user=is_refused)
         except h11.RemoteProtocolError as error:
             is_tls = http.trailing_data[0].startswith(_TLS)
             if is_tls or error.error_status_hint in _TOO_LONG:
