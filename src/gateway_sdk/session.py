@@ -17,11 +17,13 @@ from gateway_sdk._settings import (
     with_access_token,
     with_environment,
 )
+from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.areas.aml import AmlArea, KycArea
 from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
 from gateway_sdk.areas.customer import CustomerArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
+from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
@@ -38,6 +40,7 @@ class GatewaySession(NotPickled):
     closes it. It can be used only in the event loop and the process in which it was opened.
     """
 
+    @hiding_frames(ConfigurationError)
     @shown()
     def __init__(
         self, base_url: str, *, access_token: AccessTokenGiven, **settings: Unpack[SessionSettings]
@@ -103,6 +106,7 @@ class GatewaySession(NotPickled):
         self.country_data = CountryDataArea(caller)
 
     @classmethod
+    @hiding_frames(ConfigurationError)
     @shown(inherited=ENVIRONMENT)
     def from_env(cls, **overrides: Unpack[EnvironmentSettings]) -> Self:
         """Make a session from the environment.
@@ -125,6 +129,7 @@ class GatewaySession(NotPickled):
         given = check_names("from_env", overrides, known)
         return cls(**with_access_token(with_environment(given)))
 
+    @hiding_frames(ConfigurationError)
     @shown(inherited=OPTIONS)
     def with_options(self, **changes: Unpack[ViewSettings]) -> Self:
         """Return a view of this session with other options.

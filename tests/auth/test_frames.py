@@ -7,7 +7,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway_sdk import GatewayError, MalformedResponseError, TokenStoreError
+from gateway_sdk import (
+    AuthError,
+    ConfigurationError,
+    GatewayError,
+    GatewaySession,
+    MalformedResponseError,
+    TokenStoreError,
+)
 from gateway_sdk.auth import LoopbackReceiver, PrivateFileStore, Token, login
 from gateway_sdk.auth._stores.store import dump
 from tests.auth.visits import FLOW, Surfer, join_threads
@@ -39,13 +46,44 @@ async def read_response(_: Path) -> object:
     return FLOW.finish_url(attempt, f"{attempt.redirect_uri}#{response}", now=0.0)
 
 
+async def make_token(_: Path) -> object:
+    return Token(f"{CANARY}-token\n")
+
+
+async def make_session(_: Path) -> object:
+    return GatewaySession("https://gateway.test", access_token=f"{CANARY}-token\n")
+
+
+async def make_session_with_another_fault(_: Path) -> object:
+    return GatewaySession("https://gateway.test", access_token=f"{CANARY}-token", timeout=0)
+
+
+async def make_session_from_env(_: Path) -> object:
+    return GatewaySession.from_env(base_url="https://g.test", access_token=f"{CANARY}-token\n")
+
+
+async def make_view(_: Path) -> object:
+    return SESSION.with_options(access_token=f"{CANARY}-token\n")
+
+
+async def call(_: Path) -> object:
+    async def give() -> str:
+        return f"{CANARY}-token\n"
+
+    return await SESSION.with_options(access_token=give).country_data.list_countries()
+
+
+SESSION = GatewaySession("https://gateway.test", access_token="x")
+
+
 @pytest.mark.parametrize(
     ("work", "kind"),
     [
-        (log_in, MalformedResponseError),
-        (read_response, MalformedResponseError),
-        (save, TokenStoreError),
-        (load, TokenStoreError),
+        *((log_in, MalformedResponseError), (read_response, MalformedResponseError)),
+        *((save, TokenStoreError), (load, TokenStoreError)),
+        *((make_token, ConfigurationError), (make_session, ConfigurationError)),
+        *((make_session_with_another_fault, ConfigurationError), (make_view, ConfigurationError)),
+        *((make_session_from_env, ConfigurationError), (call, AuthError)),
     ],
 )
 async def test_no_frame_of_ours_holds_the_token(

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._python import MASK
-from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
+from gateway_sdk._waiting import SingleFlight, hiding_frames, raise_if_cancelled
 from gateway_sdk.auth.token import (
     DEFAULT_LEEWAY,
     AccessToken,
@@ -226,6 +226,7 @@ def ready_token(source: TokenSource) -> Token | None:
     return known.ready() if type(source) in _with_ready else None
 
 
+@hiding_frames(GatewayError)
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
     """Return a token of the source that is valid in a header; AuthError if it returns none."""
     try:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import SecretStr
 
 from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.errors import ConfigurationError
 
 DEFAULT_LEEWAY: Final = 30.0
@@ -43,6 +44,7 @@ class Token(NotPickled):
     obtained_at: float
     scope: frozenset[str]
 
+    @hiding_frames(ConfigurationError)
     def __init__(
         self,
         value: str | SecretStr,
