@@ -60,6 +60,29 @@ class CallsInFlight:
         self.scopes: set[CallScope] = set()
         self._is_cut = False
         self._end = asyncio.Event()  # of the last call, or all were cut
+        # One for all deadlines: most calls end long before theirs.
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = math.inf  # when it looks at them
+
+    def add(self, scope: "CallScope") -> None:
+        if scope.when < self._due:
+            self._look_at(scope.when)
+        self.scopes.add(scope)
+
+    def _look_at(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = when
+        self._timer = asyncio.get_running_loop().call_at(when, self._look)
+
+    def _look(self) -> None:
+        now, self._due = asyncio.get_running_loop().time(), math.inf
+        for scope in self.scopes:
+            if scope.when <= now:
+                scope.end()
+        later = min((one.when for one in self.scopes if one.when > now), default=math.inf)
+        if later < math.inf:
+            self._look_at(later)
 
     def remove(self, scope: "CallScope") -> None:
         self.scopes.discard(scope)
@@ -72,6 +95,8 @@ class CallsInFlight:
             for scope in self.scopes:
                 scope.cut()
             self._end.set()
+            if self._timer is not None:
+                self._timer.cancel()
 
     async def end(self, drain: float) -> None:
         """Wait for the calls, up to *drain* seconds; cut those that are left, and wait again."""
@@ -109,18 +134,16 @@ class CallScope:
         # By the real clock: uvloop's is that of the beginning of a turn, however long that takes.
         self._due: float = time.monotonic() + self._deadline
         self._reason: Callable[[], GatewayError] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        if deadline is not None:
-            self._timer = loop.call_at(self.when, self.end)
-        calls.scopes.add(self)  # last, so that nothing stays registered after an error
+        self._again: asyncio.TimerHandle | None = None
+        calls.add(self)  # last, so that nothing stays registered after an error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._calls.remove(self)
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._again is not None:
+            self._again.cancel()
         if self._reason and self._cancellation and self._cancellation.take_back(kind):
             raise self._reason() from None
 
@@ -149,10 +172,10 @@ class CallScope:
         own = self._cancellation = self._cancellation or OwnCancellation(self._task, self._before)
         if not own.cancel():
             # Whoever else is cancelling the task may take it back, as a time-out of the user does.
-            if self._timer is not None:
-                self._timer.cancel()
+            if self._again is not None:
+                self._again.cancel()
             loop = self._task.get_loop()
-            self._timer = loop.call_later(_AGAIN, self._end_with, self._reason)
+            self._again = loop.call_later(_AGAIN, self._end_with, self._reason)
 
 
 def _closed() -> GatewayError:
