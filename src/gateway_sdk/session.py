@@ -3,8 +3,7 @@
 import inspect
 from typing import Any, Self, TypeVar, Unpack, cast, overload
 
-from gateway_sdk._call.call import CallArguments, Caller
-from gateway_sdk._call.connect import Connecting
+from gateway_sdk._call.call import CallArguments, Caller, Connecting
 from gateway_sdk._call.options import OPTIONS, PER_CALL, Options, ViewSettings
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._checks import check_names, shown

@@ -1,11 +1,13 @@
 """One call, from its first attempt to its last: token, attempts, outcome, deadline."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -48,7 +50,11 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_
 if TYPE_CHECKING:
     from gateway_sdk._content.body import Body
 
+_logger = logging.getLogger("gateway_sdk")
+
 T = TypeVar("T")
+
+_CONNECT: Final = replace(LIST_COUNTRIES, name="connect")  # which errors name; it is never sent
 
 
 class Unchecked(partial[object]):
@@ -386,3 +392,41 @@ class Call:
         except (ContentError, ValidationError) as error:
             by_interface = self._into is None and self._operation is LIST_COUNTRIES
             raise unexpected_reply(reply, error, by_interface=by_interface) from None
+
+
+class Connecting(Call):
+    """A call that ends before its request: with a token, and a connection for the next call."""
+
+    def __init__(self, caller: Caller) -> None:
+        super().__init__(caller.shared, caller.options, _CONNECT)
+
+    async def connect(self) -> None:
+        try:
+            self._transport = self._shared.open()
+            with CallScope(self._shared.calls, self._options.deadline) as self._scope:
+                await self._shared.prepare()
+                template = self._template()
+                self._request = prepare(template, template.target(NO_VALUES), None, None, None)
+                await self._send(template)
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    async def _with_token(self) -> None:
+        if ready_token(self._options.access_token) is None:
+            await self._fetch_token()
+        await self._attempt()
+
+    async def _attempt(self, token: AccessToken | None = None) -> None:
+        request, began = self._request_with(token), time.monotonic()
+        how = request.transmission
+        try:
+            try:
+                if not await self._transport.connect(request):
+                    _logger.info("connect: a token only: httpx opens the connections")
+            except (GatewayError, httpx.HTTPError) as error:
+                raise_failure(error, request, None, is_ours=True)
+        except BaseException as error:
+            self._scope.phase, name = how.phase, type(error).__name__
+            self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
+            raise
