@@ -58,6 +58,29 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
     return httpx.URL(str(url))
 
 
+def parse_proxy(name: str, address: object) -> httpx.Proxy:
+    if not isinstance(address, str):
+        raise ConfigurationError("must be a str", setting=name)
+    # Without a scheme it is a host and port, as other programs read it.
+    text = address if "://" in address else f"http://{address}"
+    try:
+        url = httpx.URL(text)
+        host = url.host
+    except (httpx.InvalidURL, ValueError):
+        raise ConfigurationError("is not a URL", setting=name) from None
+    if url.scheme not in ("http", "https", "socks5", "socks5h") or not host:
+        raise ConfigurationError(
+            "must be http://, https:// or socks5:// and name a host", setting=name
+        )
+    parse_url(name, f"http://{url.netloc.decode('ascii')}")
+    if url.path.strip("/") or "?" in text or "#" in text:
+        raise ConfigurationError(
+            "holds more than a host and a port: write / ? # in its password as %2F %3F %23",
+            setting=name,
+        )
+    return httpx.Proxy(url)
+
+
 def origin_of_text(base_url: object) -> str | None:
     """Return the origin of a base URL; None if it is not valid."""
     try:

@@ -369,7 +369,7 @@ def _late(reason: str) -> Exception:
         ),
         (httpx.TransportError("CANARY"), "the transport raised TransportError", True),
         (UnreadableReplyError("it closed the connection"), "it closed the connection", True),
-        (UnreadableReplyError("it speaks HTTP/2 only"), "it speaks HTTP/2 only", False),
+        (UnreadableReplyError("h2", is_permanent=True), "h2", False),
     ],
 )
 def test_why_a_reply_is_lost(error: Exception, text: str, transient: bool) -> None:

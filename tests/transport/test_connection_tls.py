@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.pool import now
-from gateway_sdk._transport.tls_layer import TlsLayer
+from gateway_sdk._transport.tls import TlsLayer
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns
 from tests.transport.test_connection import connected

@@ -26,7 +26,7 @@ from gateway_sdk import (
     RateLimit,
     ReplyLostError,
 )
-from gateway_sdk._transport import mocks
+from gateway_sdk._transport import through_httpx
 from gateway_sdk._transport.engine import Exchange
 from tests.interface_table import COUNTRY
 from tests.support.raw_server import OK, Server, raw_server
@@ -202,7 +202,7 @@ async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
     kind: str,
 ) -> None:
     """A write must not go another way because some library has replaced a method."""
-    mocks._warn_once.cache_clear()
+    through_httpx._warn_once.cache_clear()
     original = httpx.AsyncHTTPTransport.handle_async_request
 
     async def function(*given: Any) -> httpx.Response:

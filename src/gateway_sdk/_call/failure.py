@@ -16,12 +16,11 @@ import httpx
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_reply, outcome_of_status
 from gateway_sdk._transport.transmission import (
-    HTTP_2_ONLY,
     NOT_SENT,
-    SILENT,
+    OurError,
     Request,
+    SilentNetworkError,
     Transmission,
-    TunnelError,
     UnreadableReplyError,
 )
 from gateway_sdk._url import host_and_port, port_of
@@ -157,12 +156,6 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
             return Reason(f"timed out{_after(timeout.pool)} {text}", hints=SLOTS)
         case httpx.ConnectTimeout():
             return Reason(f"timed out{_after(timeout.connect)} while connecting")
-        case TunnelError():  # the message names the proxy before this text
-            return Reason(str(error), Advice.FIX if error.is_permanent else Advice.REPEAT)
-        case httpx.ProxyError():
-            return Reason("made no tunnel")
-        case httpx.ConnectError(__cause__=UnreadableReplyError() as early):
-            return _reason_of_bytes(early)
         case _:
             found = map(_reason_of_cause, reversed(list(_causes(error))))
             return next(filter(None, found), _BROKEN)
@@ -172,9 +165,9 @@ def reason_of_loss(error: Exception, timeout: httpx.Timeout) -> Reason:
     """Say why there is no reply, or not all of it; no text of a foreign transport is shown."""
     match error:
         case UnreadableReplyError():
-            return _reason_of_bytes(error)
-        case httpx.TimeoutException() if str(error) == SILENT:
-            text = f"timed out: {SILENT}"
+            return _told(error)
+        case SilentNetworkError():
+            text = "timed out: the network acknowledges nothing any more"
         case httpx.ReadTimeout():
             text = f"timed out{_after(timeout.read)} while waiting for the reply"
         case httpx.WriteTimeout():
@@ -208,6 +201,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _reason_of_cause(cause: BaseException) -> Reason | None:
     reason = None
     match cause:
+        case OurError():  # of a tunnel, or about bytes that came before the request
+            reason = _told(cause)
+        case httpx.ProxyError():
+            reason = Reason("made no tunnel")
         case ssl.SSLCertVerificationError(verify_code=code, verify_message=problem):
             hints = AUTHORITY if code in _UNTRUSTED else HOST
             reason = Reason(f"its certificate is not valid: {problem}", Advice.FIX, hints)
@@ -230,8 +227,8 @@ def _reason_of_cause(cause: BaseException) -> Reason | None:
     return reason
 
 
-def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
-    return Reason(str(error), Advice.FIX if str(error) == HTTP_2_ONLY else Advice.REPEAT)
+def _told(error: OurError) -> Reason:
+    return Reason(str(error), Advice.FIX if error.is_permanent else Advice.REPEAT)
 
 
 def _name_of(error: ssl.SSLError) -> str:

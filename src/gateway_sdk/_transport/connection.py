@@ -16,8 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
 
-from gateway_sdk._transport.tls_layer import TlsLayer
-from gateway_sdk._transport.transmission import SILENT
+from gateway_sdk._transport.tls import TlsLayer
 from gateway_sdk._transport.trust import SILENCE
 
 MOST_UNREAD: Final = 2**18
@@ -294,7 +293,8 @@ class Connection(asyncio.Protocol):
             else:
                 self._wake(self._late(""))
         elif not self._is_idle and self._is_silent():
-            self._wake(self._late(SILENT))
+            self.failure = self.failure or TimeoutError()  # as the system says after its probes
+            self.abort()
         elif self._until < math.inf:
             self._start_timer()
 

@@ -9,6 +9,7 @@ import ssl
 import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Callable
+from copy import copy
 from functools import partial
 from typing import Any, Final
 
@@ -18,15 +19,14 @@ from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import field_lines
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
-from gateway_sdk._transport.mocks import has_mock
 from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.route import Route
-from gateway_sdk._transport.through_httpx import send_by_httpx
+from gateway_sdk._transport.through_httpx import has_mock, send_by_httpx
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
-    SILENT,
     Request,
+    SilentNetworkError,
     Transmission,
     UnreadableReplyError,
 )
@@ -249,8 +249,8 @@ class Exchange(httpx.AsyncByteStream):
         if not connection.is_quiet():
             if early := connection.take():  # it cannot be the reply
                 self.reply.receive(early)
-                reason = self.reply.failure or "it sent bytes before the request"
-                raise httpx.ConnectError("") from UnreadableReplyError(reason)
+                unasked = UnreadableReplyError("it sent bytes before the request")
+                raise httpx.ConnectError("") from self.reply.failure or unasked
             raise httpx.ConnectError("the connection was closed") from connection.failure
         self._transmission.check()
         if self._transmission.on_sent is not None:
@@ -265,14 +265,14 @@ class Exchange(httpx.AsyncByteStream):
     def _read_on(self) -> asyncio.Future[None] | None:
         """Read what has come; if there is nothing, return what to wait for."""
         if self.reply.failure is not None:
-            raise UnreadableReplyError(self.reply.failure)
+            raise copy(self.reply.failure)  # else the reply would hold these frames: a cycle
         connection = self.connection
         if not connection.has_news():
             return connection.wait(self._timeout.read, httpx.ReadTimeout)
         if data := connection.take():
             self._receive(data)
         elif isinstance(connection.failure, TimeoutError):  # of probes without an answer
-            raise httpx.ReadTimeout(SILENT) from connection.failure
+            raise SilentNetworkError("") from connection.failure
         elif connection.failure is not None:
             raise httpx.ReadError(type(connection.failure).__name__) from connection.failure
         else:

@@ -11,7 +11,7 @@ from httptools import HttpParserError, HttpResponseParser
 
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import RawHeaders
-from gateway_sdk._transport.transmission import HTTP_2_ONLY
+from gateway_sdk._transport.transmission import UnreadableReplyError
 
 LONGEST_HEAD: Final = 100 * 1024
 """The limit of the head with all interim replies before it, and of the trailers, in bytes."""
@@ -65,7 +65,7 @@ class ReplyReader(RawReply):
         self.is_lenient = False
         self.buffered = 0  # bytes of the body that `take` would return
         self.is_whole = False
-        self.failure: str | None = None  # why the rest of it cannot be read
+        self.failure: UnreadableReplyError | None = None  # why the rest of it cannot be read
         self.has_excess = False  # whether bytes came after it
         self._fields: RawHeaders = []  # of the head that is read
         self._chunks: list[bytes] = []
@@ -100,9 +100,18 @@ class ReplyReader(RawReply):
         chunks, self._chunks, self.buffered = self._chunks, [], 0
         return b"".join(chunks)
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str, *, is_permanent: bool = False) -> None:
         if not (self.is_whole or self.failure):
-            self.failure = why
+            self.failure = UnreadableReplyError(why, is_permanent=is_permanent)
+
+    def _refuse(self, begun: bytes, error: object = None) -> None:
+        """Say why bytes cannot be read; the parser's texts hold nothing of the reply."""
+        if _HTTP_2.match(begun):
+            self._fail("it speaks HTTP/2 only", is_permanent=True)
+        elif not begun.startswith(_PROTOCOL):
+            self._fail("it sent bytes that are no HTTP")
+        else:
+            self._fail(f"its reply is not HTTP/1.1 ({error})")
 
     # Each of these takes bytes, and returns those that are behind what it reads.
 
@@ -125,7 +134,7 @@ class ReplyReader(RawReply):
             elif self._begun[: len(_PROTOCOL)] == _PROTOCOL[: len(self._begun)]:
                 break
             else:
-                self._fail(_reason(self._begun))
+                self._refuse(self._begun)
         return data
 
     def _read_body(self, data: bytes) -> bytes:
@@ -182,7 +191,7 @@ class ReplyReader(RawReply):
                 self._parse(b"HTTP/1.1 200 -" + trailers)
                 self.is_whole = True
             except HttpParserError as error:
-                self._fail(_reason(_PROTOCOL, error))
+                self._refuse(_PROTOCOL, error)
         return data
 
     def _cut(self, data: bytes) -> tuple[bytes, bytes]:
@@ -199,7 +208,7 @@ class ReplyReader(RawReply):
     def _read_head(self, head: bytes) -> None:
         is_1_1 = head.startswith(_HTTP_1_1)
         if not (is_1_1 or head.startswith(_HTTP_1_0)):
-            self._fail(_reason(head, "another version"))
+            self._refuse(head, "another version")
             return
         if head.startswith(b"101", len(_HTTP_1_1)):
             self._fail("it switched to another protocol (101)")
@@ -207,7 +216,7 @@ class ReplyReader(RawReply):
         try:
             status = self._parse(head)
         except HttpParserError as error:
-            self._fail(_reason(head, error))
+            self._refuse(head, error)
             return
         fields = self._fields
         if len(fields) > MOST_FIELDS:
@@ -277,12 +286,3 @@ def _usual(head: bytes) -> bytes:
         before, rest = head[: first.start()], _LENGTH.sub(b"", head[first.start() :])
         head = b"%b\r\nContent-Length: %b%b" % (before, lengths[0], rest)
     return head
-
-
-def _reason(begun: bytes, error: object = None) -> str:
-    """Say why bytes cannot be read; the parser's texts hold nothing of the reply."""
-    if _HTTP_2.match(begun):
-        return HTTP_2_ONLY
-    if not begun.startswith(_PROTOCOL):
-        return "it sent bytes that are no HTTP"
-    return f"its reply is not HTTP/1.1 ({error})"

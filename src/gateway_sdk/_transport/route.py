@@ -15,8 +15,8 @@ import httpx
 from gateway_sdk._http.request import RawHeaders
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.dial import Dialler
+from gateway_sdk._transport.proxy import open_by_connect, open_by_socks
 from gateway_sdk._transport.transmission import Transmission
-from gateway_sdk._transport.tunnel import open_by_connect, open_by_socks
 from gateway_sdk._url import host_and_port, port_of
 from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
 from gateway_sdk.errors import ConfigurationError

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict
 
 from gateway_sdk._checks import check_count, check_switch, checked, declared
 from gateway_sdk._transport.through_httpx import AnyClient, AnyTransport, library_of
+from gateway_sdk._url import parse_proxy
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.rate_limit import RateLimit
 
@@ -39,8 +40,6 @@ def _check_cert(name: str, cert: object) -> object:
 
 def _check_proxy(name: str, proxy: str | None) -> str | None:
     if proxy is not None:
-        from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
-
         parse_proxy(name, proxy)
     return proxy
 

@@ -1,11 +1,15 @@
 """What is sent through httpx: by the user's own transports and clients, and in tests with a mock.
 
-They do not report what was sent.
+They do not report what was sent. respx replaces a method of httpcore's pool; pytest-httpx and vcrpy
+replace one of httpx's transport. Tracers wrap the same method in production, and must not change
+how a session sends.
 """
 
+import logging
 import sys
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterable
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final, Protocol
 
 import httpx
@@ -15,7 +19,11 @@ from gateway_sdk._transport.transmission import EXTENSION, Request
 from gateway_sdk.errors import SessionStateError
 from gateway_sdk.rate_limit import RateLimiter
 
+_logger = logging.getLogger("gateway_sdk")
+
 _LIBRARIES: Final = ("httpx", "httpx2")
+_MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
+_ORIGINALS: Final = frozenset({"httpcore", "httpx"})
 _DECODED: Final = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -178,3 +186,32 @@ def with_content(response: Any, content: bytes, library: Any) -> Any:
     for name in _DECODED:
         headers.pop(name, None)
     return library.Response(response.status_code, headers=headers, content=content)
+
+
+def has_mock(methods: Iterable[Any]) -> bool:
+    """Tell whether one of the methods of httpx's network is that of a known mock."""
+    packages = {_package_of(method) for method in methods if method}
+    if packages & _MOCKS:
+        return True
+    for package in packages - _ORIGINALS:
+        _warn_once(package)
+    return False
+
+
+def _package_of(method: Any) -> str:
+    # wrapt's layers are known by the name of their class, because tracers carry copies of wrapt.
+    # `inspect.unwrap` would go on, to what vcrpy has replaced with `functools.wraps`.
+    while any(kind.__name__ == "ObjectProxy" for kind in type(method).__mro__):
+        method = method.__wrapped__
+    # The globals are those of the file that the code comes from, also after `functools.wraps`.
+    module: str = getattr(method, "__globals__", {}).get("__name__") or type(method).__module__
+    return module.partition(".")[0]
+
+
+@cache
+def _warn_once(package: str) -> None:
+    _logger.warning(
+        "%s has replaced the network of httpx, and gateway_sdk does not know it: calls still "
+        "go to the gateway; to send them through httpx, give the session an http_client=",
+        package,
+    )

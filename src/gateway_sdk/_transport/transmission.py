@@ -24,24 +24,25 @@ NOT_SENT: Final = (
 )
 """The errors that our engine raises when no byte of the request was sent."""
 
-HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
-"""The text of an `UnreadableReplyError` that asking again does not help against."""
 
-
-SILENT: Final = "the network acknowledges nothing any more"
-"""The text of a time-out that ends a wait before its time."""
-
-
-class UnreadableReplyError(httpx.RemoteProtocolError):
-    """A reply of our engine that cannot be read; unlike httpx's texts, it shows nothing of it."""
-
-
-class TunnelError(httpx.ProxyError):
-    """A refusal of a proxy; its text is ours, and ends a sentence that begins with the proxy."""
+class OurError(httpx.TransportError):
+    """An error with a text of ours; unlike httpx's texts, it shows nothing of a reply."""
 
     def __init__(self, text: str, *, is_permanent: bool = False) -> None:
         super().__init__(text)
-        self.is_permanent = is_permanent
+        self.is_permanent = is_permanent  # asking again does not help
+
+
+class UnreadableReplyError(OurError, httpx.RemoteProtocolError):
+    """A reply of our engine that cannot be read."""
+
+
+class TunnelError(OurError, httpx.ProxyError):
+    """A refusal of a proxy; its text ends a sentence that begins with the proxy."""
+
+
+class SilentNetworkError(httpx.ReadTimeout):
+    """The peer's system acknowledges nothing any more: a wait ends before its time."""
 
 
 class Transmission:
