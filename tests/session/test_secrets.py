@@ -3,14 +3,18 @@
 import asyncio
 import base64
 import json
+import logging
 import traceback
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
+from pydantic import SecretStr
 
 from gateway_sdk import (
     ConfigurationError,
@@ -19,22 +23,96 @@ from gateway_sdk import (
     GatewayError,
     GatewaySession,
     InvalidArgumentError,
+    Multipart,
+    Observer,
+    RateLimit,
     Reply,
+    RetryPolicy,
     errors,
+    operations,
 )
-from tests.support.calls import CALLS, pass_deadlines
+from gateway_sdk.models import CreateRequest, Name, PersonData, SecretQuestionItem
+from tests.support.calls import CALLS, Renewing, pass_deadlines
+from tests.support.observers import HOOKS
 from tests.support.proxies import Proxy
 from tests.support.raw_server import OK, Handler, raw_server, read_request, serving
 from tests.support.secrecy import CANARY, logged, texts_of
-from tests.support.secret_calls import (
-    SECRET_CALLS,
-    THEIRS,
-    Call,
-    Listener,
-    everything_logged,
-    parts_of,
-    session,
+
+THEIRS: Final = "canary-0815"
+"""Stands in all that the gateway says."""
+
+
+def listener(heard: list[str]) -> Observer:
+    """Make an observer that keeps the texts of all that it is told."""
+
+    def hear(_: Observer, *told: object) -> None:
+        heard.extend(f"{thing} {thing!r}" for thing in told)
+
+    made: Observer = type("Listener", (Observer,), dict.fromkeys(HOOKS, hear))()
+    return made
+
+
+def session(url: str, **options: Any) -> GatewaySession:
+    given = {
+        "access_token": Renewing(f"{CANARY}-token"),
+        "tenant_id": f"{CANARY}-tenant",
+        "token_header": f"{CANARY}-header",
+        "headers": {"X-Key": f"{CANARY}-key"},
+        "retry": RetryPolicy(attempts=2, connect_wait=0.0),
+        "sleep": AsyncMock(),
+        "rate_limit": RateLimit(1000),
+        "proxy": None,
+    }
+    return GatewaySession(url, **{**given, **options})
+
+
+Call = Callable[[GatewaySession, Path], Coroutine[Any, Any, Any]]
+
+CUSTOMER: Final = CreateRequest(
+    person=PersonData(
+        first_name=Name(name=CANARY),
+        email=CANARY,
+        password=SecretStr(CANARY),
+        pin_code=SecretStr(CANARY),
+        secret_question=[SecretQuestionItem(question=CANARY, answer=SecretStr(CANARY))],
+    )
 )
+SECRET_CALLS: dict[str, Call] = {
+    "create": lambda gateway, _: gateway.customer.create_customer(CUSTOMER),
+    "revise": lambda gateway, _: gateway.customer.revise_customer(CANARY, {CANARY: CANARY}),
+    "cancel": lambda gateway, _: gateway.wallet.cancel_order(CANARY, CANARY),
+    "file": lambda gateway, path: gateway.aml.upload_document(path),
+    "form": lambda gateway, path: gateway.aml.upload_document(
+        Multipart({CANARY: CANARY}, {CANARY: (CANARY, path, f"text/{CANARY}")})
+    ),
+    "JSON": lambda gateway, _: gateway.aml.update_document(CANARY, {CANARY: CANARY}),
+    "typed": lambda gateway, _: gateway.aml.update_document(CANARY, b"x", f"text/{CANARY}"),
+    "rates": lambda gateway, _: gateway.currency.exchange_rate_series(
+        CANARY, [CANARY], CANARY, CANARY
+    ),
+    "into": lambda gateway, _: gateway.send(
+        operations.TRADING_ORDER_HISTORY, path={"customerId": CANARY}, into=dict[str, str]
+    ),
+}
+
+
+@asynccontextmanager
+async def everything_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> AsyncIterator[list[logging.LogRecord]]:
+    caplog.set_level(logging.DEBUG)
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.slow_callback_duration = 0.0
+    try:
+        yield caplog.records
+    finally:
+        loop.set_debug(False)
+
+
+def parts_of(gateway: GatewaySession) -> list[object]:
+    core = gateway._caller.shared
+    return [gateway, gateway.with_options(), core, core._engine, core._transport, core._bucket]
 
 
 def reply(status: int, body: str = f'{{"{THEIRS}":"{THEIRS}"}}', **headers: str) -> Handler:
@@ -126,17 +204,17 @@ async def result_of(
 async def test_no_text_shows_a_secret(
     caplog: pytest.LogCaptureFixture, document: Path, call: Call, way: str
 ) -> None:
-    observer, silence = Listener(), Silence()
+    heard, silence = list[str](), Silence()
     handler, kinds = WAYS[way]
     async with everything_logged(caplog) as records, raw_server(handler or silence.handle) as url:
         gateway = session(
             "http://127.0.0.1:1" if way == "nobody there" else url,
-            observers=[observer],
+            observers=[listener(heard)],
             timeout=httpx.Timeout(30, read=0.01 if way == "read time-out" else 30),
             drain=0,
         )
         result = await result_of(way, call(gateway, document), gateway, silence)
-        reprs = [repr(shown) for shown in (gateway, *parts_of(gateway))]
+        reprs = [repr(part) for part in parts_of(gateway)]
         await gateway.aclose()
 
     assert type(result).__name__ in kinds | {"Reply"}
@@ -144,7 +222,7 @@ async def test_no_text_shows_a_secret(
         reprs.append(texts_of(result))
     elif isinstance(result, Reply):
         reprs.append(repr(result))
-    for text in (*reprs, *observer.heard):
+    for text in (*reprs, *heard):
         assert CANARY not in text
         assert THEIRS not in text
     ours = [record for record in records if record.name.startswith("gateway_sdk")]
@@ -239,7 +317,7 @@ async def test_no_text_shows_the_password_of_a_proxy(
             retry=None,
         )
         results = await asyncio.gather(CALLS["cancel_order"](gateway), return_exceptions=True)
-        shown = repr([gateway, gateway._caller.shared._engine, gateway._caller.shared._transport])
+        shown = repr(parts_of(gateway))
         await gateway.aclose()
 
     secret = base64.b64encode(f"user:{CANARY}".encode())

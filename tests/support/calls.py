@@ -31,11 +31,13 @@ CALLS: Final[dict[str, Call]] = {
 class Renewing:
     """Has a new token whenever one was rejected."""
 
-    rejected = 0
+    def __init__(self, name: str = "token") -> None:
+        self._name = name
+        self.rejected = 0
 
     async def token(self, rejected: object = None) -> str:
         self.rejected += rejected is not None
-        return f"token-{self.rejected}"
+        return f"{self._name}-{self.rejected}"
 
 
 def pass_deadlines(gateway: GatewaySession) -> None:

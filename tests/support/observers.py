@@ -1,11 +1,12 @@
 """An observer that writes down what it is told."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from gateway_sdk import Attempt, CallInfo, Observer, Outcome
 
 Event = tuple[Any, ...]
+HOOKS: Final = [name for name in vars(Observer) if not name.startswith("_")]
 
 
 class Book(Observer):
