@@ -76,7 +76,9 @@ async def test_observers_learn_where_the_gateway_is(
     assert (call.base_url, call.host, call.port) == expected
 
 
-async def test_the_fields_replace_those_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_fields_replace_those_of_the_session_and_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given = {"traceparent": "00-1", "x-one": "first"}, None, {"X-One": "last"}
     gateway, engine, _ = scripted(
         monkeypatch,
@@ -85,11 +87,12 @@ async def test_the_fields_replace_those_of_the_session(monkeypatch: pytest.Monke
         observers=map(Giving, given),
     )
 
-    await CALLS["cancel_order"](gateway)
+    await gateway.wallet.cancel_order("w-1", "o-1", headers={"x-one": "mine", "X-Call": "kept"})
 
-    names = b"traceparent", b"x-one", b"x-mine"
+    names = b"traceparent", b"x-one", b"x-mine", b"x-call"
     sent = [field for field in engine.requests[0].headers.raw if field[0].lower() in names]
-    assert sorted(sent) == [(b"X-Mine", b"kept"), (b"X-One", b"last"), (b"traceparent", b"00-1")]
+    kept = (b"X-Call", b"kept"), (b"X-Mine", b"kept")
+    assert sorted(sent) == [*kept, (b"X-One", b"last"), (b"traceparent", b"00-1")]
 
 
 @pytest.mark.parametrize(

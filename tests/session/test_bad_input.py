@@ -7,7 +7,6 @@ import pickle
 import posixpath
 import re
 import sys
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -290,22 +289,7 @@ def _leads_elsewhere(path: str) -> bool:
 
 
 _PIECES = [
-    ".",
-    "..",
-    "...",
-    "/",
-    "\\",
-    "%",
-    "%2e",
-    "%2F",
-    "%5c",
-    "%252e",
-    "2",
-    "5",
-    "e",
-    "f",
-    ";",
-    "a",
+    *(".", "..", "...", "/", "\\", "%", "%2e", "%2F", "%5c", "%252e", "2", "5", "e", "f", ";", "a"),
 ]
 
 
@@ -364,8 +348,9 @@ async def test_closed_session(
         assert caught.value.operation == name
         assert (caught.value.outcome, caught.value.advice) == (Outcome.NOT_SENT, Advice.REPEAT)
 
-    with pytest.raises(SessionStateError, match="the session is closed"):
-        await gateway.__aenter__()
+    for use in (gateway.__aenter__, gateway.connect):
+        with pytest.raises(SessionStateError, match="the session is closed"):
+            await use()
     assert transport.sent == []
 
 
@@ -381,38 +366,6 @@ def test_another_event_loop(gateway: GatewaySession, transport: Recorder) -> Non
 
 async def _list(gateway: GatewaySession) -> None:
     await gateway.country_data.list_countries()
-
-
-@pytest.mark.posix
-def test_after_a_fork(gateway: GatewaySession, transport: Recorder) -> None:
-    """A session that was opened before a fork refuses to be used in the child."""
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(_list(gateway))
-    receiving, sending = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: threads of other tests
-        child = os.fork()
-    if child == 0:
-        said = b"nothing"
-        try:
-            asyncio.events._set_running_loop(loop)
-            coroutine = gateway.country_data.list_countries()
-            coroutine.send(None)
-        except SessionStateError as error:
-            said = str(error).encode()
-        except BaseException as error:  # noqa: BLE001 - the parent is told
-            said = repr(error).encode()
-        finally:
-            os.write(sending, said)
-            os._exit(0)
-
-    os.waitpid(child, 0)
-    os.close(sending)
-    with os.fdopen(receiving, "rb") as pipe:
-        said = pipe.read()
-    loop.close()
-
-    assert b"the session was opened in the parent process" in said
 
 
 async def test_a_call_in_another_process_than_that_of_the_session_is_refused(

@@ -1,6 +1,5 @@
 """`connect`: a token and a connection that the next call uses, and no request."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,6 @@ from gateway_sdk import (
     Advice,
     AuthError,
     ConnectionFailedError,
-    DeadlineExceededError,
     GatewayError,
     GatewaySession,
     GatewayTransport,
@@ -22,10 +20,8 @@ from gateway_sdk import (
     Observer,
     Outcome,
     RetryPolicy,
-    SessionStateError,
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.raw_server import Server, raw_server, serving
@@ -65,45 +61,8 @@ async def test_over_tls_the_handshake_is_done(tmp_path: Path) -> None:
     assert len(server.received) == 1
 
 
-async def test_it_waits_for_a_slot_as_calls_do() -> None:
-    """While all are taken, it opens no further connection."""
-    asked, may_answer = asyncio.Event(), asyncio.Event()
-    server = Server()
-
-    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        asked.set()
-        await may_answer.wait()
-        await server.handle(reader, writer)
-
-    async with raw_server(slow) as url:
-        gateway = session(url, max_connections=1, timeout=httpx.Timeout(None, pool=0.01))
-        call = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
-        await asked.wait()
-        with pytest.raises(ConnectionFailedError, match="max_connections"):
-            await gateway.connect()
-        call.cancel()
-        await gateway.aclose()
-
-
-async def test_at_uvicorn() -> None:
-    sandbox = Sandbox()
-    async with (
-        sandbox.serve() as url,
-        session(url, access_token=SANDBOX_ACCESS_TOKEN) as gateway,
-    ):
-        await gateway.connect()
-        assert not sandbox.received
-        assert len(await gateway.country_data.list_countries()) > 200
-
-
 async def refuse() -> str:
     raise LoginRequiredError("log in")
-
-
-async def hang() -> str:
-    await asyncio.Event().wait()
-    return ""
 
 
 @pytest.mark.parametrize(
@@ -125,17 +84,10 @@ async def hang() -> str:
             0,
             id="expired",
         ),
-        pytest.param(
-            {"access_token": hang, "deadline": 0.01},
-            DeadlineExceededError,
-            None,
-            0,
-            id="late",
-        ),
     ],
 )
 async def test_its_errors_are_those_of_a_call(
-    options: dict[str, Any], kind: type[GatewayError], advice: Advice | None, attempts: int
+    options: dict[str, Any], kind: type[GatewayError], advice: Advice, attempts: int
 ) -> None:
     waits: list[float] = []
 
@@ -148,16 +100,8 @@ async def test_its_errors_are_those_of_a_call(
 
     error = caught.value
     assert (error.operation, error.outcome) == ("connect", Outcome.NOT_SENT)
-    assert (advice or error.advice, len(error.attempts)) == (error.advice, attempts)
+    assert (error.advice, len(error.attempts)) == (advice, attempts)
     assert len(waits) == max(0, attempts - 1)
-
-
-async def test_a_session_that_is_closed_does_not_connect() -> None:
-    gateway = session("http://127.0.0.1:1")
-    await gateway.aclose()
-
-    with pytest.raises(SessionStateError, match="closed"):
-        await gateway.connect()
 
 
 class Counting(Observer):
@@ -221,21 +165,3 @@ async def test_it_does_not_take_a_refused_token_for_one_that_works() -> None:
     async with session("http://127.0.0.1:1", access_token=source) as gateway:
         with pytest.raises(LoginRequiredError, match="refused"):
             await gateway.connect()
-
-
-async def test_a_token_that_is_there_is_not_asked_for_again() -> None:
-    asked: list[Token] = []
-
-    async def acquire() -> Token:
-        asked.append(Token("t"))
-        return asked[-1]
-
-    transport = httpx.MockTransport(lambda _: httpx.Response(200))
-    source = SharedTokenSource(MemoryStore(), acquire)
-    async with GatewaySession(
-        "https://g.test", access_token=source, transport=transport
-    ) as gateway:
-        await gateway.connect()
-        await gateway.connect()
-
-    assert len(asked) == 1

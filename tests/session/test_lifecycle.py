@@ -136,22 +136,6 @@ async def test_a_subclass_keeps_its_own_attributes_in_a_view(
     assert view.team == "orders"
 
 
-async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
-    server = Gates()
-    async with raw_server(server.handle) as url, session(url, max_connections=2) as gateway:
-        calls = [
-            asyncio.create_task(gateway.wallet.spot_trading_available_balance()) for _ in range(2)
-        ]
-        await server.arrived.wait()
-        calls[0].cancel()
-        await asyncio.wait(calls[:1])
-        server.may_answer.set()
-
-        assert calls[0].cancelled()
-        assert await calls[1] == {}
-        assert await gateway.wallet.spot_trading_available_balance() == {}
-
-
 @pytest.mark.parametrize("entered", [True, False])
 async def test_authorities_are_loaded_once_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, entered: bool

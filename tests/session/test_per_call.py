@@ -21,7 +21,6 @@ from gateway_sdk import (
 )
 from gateway_sdk._http.request import RequestTemplate
 from gateway_sdk.areas import Area
-from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import OPERATIONS, Operation
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.recorder import Recorder
@@ -139,18 +138,6 @@ class Page(BaseModel):
     orders: list[Order]
 
 
-async def test_a_reply_is_read_into_a_type() -> None:
-    gateway = gateway_of(Sandbox())
-
-    page = await gateway.wallet.order_history(page=1, take=2, into=Page)
-
-    assert [order.orderId for order in page.orders] == ["order-0057", "order-0056"]
-    with pytest.raises(UnexpectedReplyError, match="does not fit"):
-        await gateway.wallet.order_history(1, 1, into=list[Page])
-    with pytest.raises(InvalidArgumentError, match="into must be a type"):
-        await gateway.wallet.order_history(1, 1, into=5)
-
-
 HEADERS: list[dict[str, str | None] | None] = [
     {},
     {"X-Trace": "1"},
@@ -178,21 +165,6 @@ async def test_headers_of_one_call_are_those_of_a_view(given: Any) -> None:
     assert of_call == of_view
     assert later[0] == later[1]
     assert {(b"X-Team", b"a"), (b"User-Agent", b"ours")} <= set(later[0])
-
-
-async def test_an_observer_replaces_a_header_of_one_call() -> None:
-    class Tracing(Observer):
-        def attempt_started(self, call: CallInfo, number: int) -> dict[str, str]:
-            return {"x-trace": "of the observer"}
-
-    recorder = Recorder()
-    gateway = recorder.session(observers=[Tracing()])
-
-    await gateway.wallet.order_history(1, 1, headers={"X-Trace": "1", "X-Other": "2"})
-
-    headers = recorder.sent[0].headers
-    assert headers.get_list("X-Trace") == ["of the observer"]
-    assert headers["X-Other"] == "2"
 
 
 async def test_a_template_is_made_once_for_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
