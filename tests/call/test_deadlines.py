@@ -117,26 +117,6 @@ def test_no_write_leaves_after_its_deadline(
     assert [moment for moment in written if moment > over] == []
 
 
-def test_a_deadline_cancels_nobody_elses_code(run: Any) -> None:
-    async def caller(gateway: GatewaySession, number: int) -> type[BaseException] | None:
-        view = gateway.with_options(deadline=0.0001 * (number % 20 + 1))
-        try:
-            await view.wallet.spot_trading_available_balance()
-        except DeadlineExceededError as error:
-            await asyncio.sleep(0.05)  # the caller's own code, beyond the deadline
-            return type(error)
-        return None
-
-    async def work() -> None:
-        async with session() as gateway:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(caller(gateway, number)) for number in range(400)]
-            assert {task.result() for task in tasks} == {DeadlineExceededError}
-            assert not gateway._caller.shared.calls.scopes
-
-    run(work())
-
-
 def test_no_cancellation_leaks_out_of_a_scope_of_anyio(run: Any) -> None:
     """The scope and the call end in the same turn: one of the two takes the cancellation."""
 

@@ -26,9 +26,7 @@ from gateway_sdk import (
 from gateway_sdk._call import call, deadline
 from gateway_sdk.auth import MemoryStore, SharedTokenSource
 from tests.support import virtual_time
-from tests.support.raw_server import raw_server
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+from tests.support.raw_server import OK, raw_server
 
 
 async def forever(*_: object) -> Any:

@@ -14,12 +14,19 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway_sdk import Advice, ConnectionFailedError, GatewayError, Outcome, ReplyLostError
+from gateway_sdk import (
+    Advice,
+    ConnectionFailedError,
+    GatewayError,
+    GatewaySession,
+    Outcome,
+    ReplyLostError,
+)
 from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
 from gateway_sdk._transport.transmission import Transmission, TunnelError, UnreadableReplyError
 from gateway_sdk._url import host_and_port, port_of
 from gateway_sdk.errors._base import CLIENT
-from tests.support.calls import CALLS
+from tests.support.calls import CALLS, Call
 from tests.support.certificates import Authority
 from tests.support.engines import Engine, engine_at
 from tests.support.failing_server import FailingServer, Line, Script
@@ -165,16 +172,6 @@ HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
         "it is not a TLS server",
         False,
     ),
-    "an alert": (
-        steps(Line.forget, sending(b"\x15\x03\x03\x00\x02\x02\x50"), Line.close),
-        "the TLS handshake failed: TLSV1_ALERT_INTERNAL_ERROR",
-        True,
-    ),
-    "an alert about the version": (
-        steps(Line.forget, sending(b"\x15\x03\x03\x00\x02\x02\x46"), Line.close),
-        "it speaks other versions of TLS",
-        False,
-    ),
     "a hang-up": (steps(Line.close), BROKEN, True),
     "silence": (never_look, "timed out after 0.05 s while connecting", True),
 }
@@ -269,7 +266,8 @@ async def test_it_may_say_so_before_the_document_is_there(authorities: Authoriti
     assert reason == Reason(WANTED, Advice.FIX, CLIENT)
 
 
-async def test_no_connection_comes_free() -> None:
+@pytest.mark.parametrize("work", [CALLS["create_customer"], GatewaySession.connect])
+async def test_no_connection_comes_free(work: Call) -> None:
     asked = asyncio.Event()
 
     async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -282,7 +280,7 @@ async def test_no_connection_comes_free() -> None:
             holding = asyncio.create_task(CALLS["order_history"](gateway))
             await asked.wait()
             with pytest.raises(ConnectionFailedError) as caught:
-                await CALLS["create_customer"](gateway)
+                await work(gateway)
             holding.cancel()
             await asyncio.wait([holding])
 
