@@ -9,7 +9,7 @@ from gateway_sdk import Outcome
 from tests.support.contexts import CONTEXTS, LOOPS, fuzz
 
 FULL = 20.0
-"""Seconds for each loop with --full; `python -m tests.support.contexts` runs longer."""
+"""Seconds for each loop with --full."""
 
 
 @pytest.mark.parametrize("loop", LOOPS)

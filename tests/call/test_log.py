@@ -12,15 +12,11 @@ from gateway_sdk import GatewaySession, Observer, operations
 from gateway_sdk._call import call, events
 from gateway_sdk.outcome import Repeatability
 from tests.support.calls import CALLS
+from tests.support.logins import Clock
 from tests.support.scripted import Step, scripted
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
+class Timed(Clock):
     def after(self, seconds: float, *answer: Any) -> Step:
         def step(_: httpx.Request) -> httpx.Response:
             self.now += seconds
@@ -32,9 +28,9 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Timed:
     """A clock that calls and attempts are timed with; waits are three fifths of their bound."""
-    made = Clock()
+    made = Timed(0.0)
     for module in (call, events):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
     monkeypatch.setattr("gateway_sdk._call.retry.random.random", lambda: 0.4)
@@ -68,7 +64,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 async def test_a_call_is_logged_line_by_line(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    clock: Clock,
+    clock: Timed,
     level: int,
     levels: set[str],
 ) -> None:
@@ -92,7 +88,7 @@ async def test_a_call_is_logged_line_by_line(
 async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    clock: Clock,
+    clock: Timed,
     name: str,
     answer: Any,
     outcome: str,

@@ -55,8 +55,9 @@ async def test_a_service_is_traced_through(
     async with httpx.AsyncClient(base_url=address[0].decode()) as caller:
         assert (await caller.delete(order, headers={"tenant": "demo"})).is_success
     service.send_signal(signal.SIGINT)
-    output, _ = await service.communicate()
+    output, told = await service.communicate()
 
+    assert b"Application shutdown complete." in told
     spans = [span for span in spans_of(output.decode()) if not span["name"].endswith("http send")]
     attempt: Any = ("DELETE /wallet/1.0.0/{walletId}/orders/{orderId}", [])
     assert tree_of(spans) == [

@@ -1,10 +1,4 @@
-"""The web service of the examples: what its callers are told, and that it starts."""
-
-import asyncio
-import re
-import signal
-import sys
-from asyncio.subprocess import PIPE
+"""The web service of the examples: what its callers are told."""
 
 import httpx
 import pytest
@@ -18,9 +12,9 @@ from gateway_sdk import (
     InvalidArgumentError,
     LoginRequiredError,
     ServerError,
+    UnauthorizedError,
 )
 from gateway_sdk.sandbox import Sandbox
-from tests.support.documents import ROOT
 
 
 def client() -> httpx.AsyncClient:
@@ -85,23 +79,13 @@ async def test_a_busy_gateway_is_503(gateway_env: dict[str, str]) -> None:
     assert busy.json()["advice"] == "repeat"
 
 
-async def test_a_token_that_is_refused_is_503(
-    gateway_env: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The token is the service's own: its caller is not asked to log in."""
-    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "wrong")
-
-    refused = await post_customer({"customerName": "Ada"})
-
-    assert refused.status_code == 503
-
-
 @pytest.mark.parametrize(
     ("error", "status"),
     [
         (InvalidArgumentError("wrong"), 422),
         (ConfigurationError("wrong"), 500),
         (LoginRequiredError("log in"), 503),
+        (UnauthorizedError("no", status=401), 503),  # the token is the service's own
         (ConflictError("no", status=409), 409),
         (ForbiddenError("no", status=403), 502),
         (ServerError("no", status=501), 502),
@@ -112,29 +96,6 @@ async def test_a_token_that_is_refused_is_503(
 def test_each_error_has_its_status(error: GatewayError, status: int) -> None:
     """These errors say that nothing was done, so that their kind alone counts."""
     assert web_service.status_of(error) == status
-
-
-async def test_it_starts_as_its_docstring_says(gateway_env: dict[str, str]) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "uvicorn", "examples.web_service:app", "--port", "0",
-        cwd=ROOT, stderr=PIPE,
-    )  # fmt: skip
-    assert process.stderr
-    said = ""
-    while not (address := re.search(r"running on (http://\S+)", said)):
-        line = await process.stderr.readline()
-        assert line, said
-        said += line.decode()
-
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as caller:
-        reply = await caller.delete(
-            f"{address[1]}/wallets/wallet-0004/orders/order-0056", headers={"tenant": "demo"}
-        )
-    process.send_signal(signal.SIGTERM)
-    _, rest = await process.communicate()
-
-    assert reply.json()["status"] == "cancelled"
-    assert "Application shutdown complete." in rest.decode()
 
 
 async def probe(caller: httpx.AsyncClient) -> list[int]:

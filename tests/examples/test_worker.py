@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
-from tests.support.redis_server import NEEDS_REDIS, RedisServer
+from tests.support.redis_server import NEEDS_REDIS, running
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = [NEEDS_REDIS, pytest.mark.timeout(180)]
@@ -22,13 +22,9 @@ pytestmark = [NEEDS_REDIS, pytest.mark.timeout(180)]
 
 @pytest.fixture
 def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    server = RedisServer(tmp_path)
-    try:
-        server.start()
+    with running(tmp_path) as server:
         monkeypatch.setenv("REDIS_URL", server.url)
         yield server.url
-    finally:
-        server.kill()
 
 
 @asynccontextmanager

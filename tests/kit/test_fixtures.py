@@ -3,7 +3,6 @@
 import os
 import time
 from contextlib import suppress
-from unittest.mock import create_autospec
 
 import pytest
 
@@ -249,13 +248,6 @@ def test_it(gateway_sandbox):
     ended.stdout.no_fnmatch_line("*can-ary*")
 
 
-def test_a_server_in_a_thread_names_the_port_that_is_taken(gateway_url: str) -> None:
-    port = int(gateway_url.rpartition(":")[2])
-
-    with pytest.raises(OSError, match=f"in use|{port}"), Sandbox().serve_in_thread(port=port):
-        pass
-
-
 def test_a_server_is_gone_after_its_test(run_inside: Run) -> None:
     tests = """
 import threading
@@ -274,19 +266,6 @@ def test_afterwards():
     ended = run_inside(tests)
 
     ended.assert_outcomes(passed=2)
-
-
-async def test_a_session_can_be_mocked() -> None:
-    gateway = create_autospec(GatewaySession, instance=True)
-    gateway.customer.create_customer.return_value = {"customerId": "1"}
-
-    assert await gateway.customer.create_customer({"customerName": "Ada"}) == {"customerId": "1"}
-
-    gateway.customer.create_customer.assert_awaited_once_with({"customerName": "Ada"})
-    with pytest.raises(TypeError, match="request"):
-        gateway.customer.create_customer()
-    with pytest.raises(AttributeError):
-        _ = gateway.country_data.list_planets
 
 
 def test_without_the_extra_the_error_says_what_to_install(

@@ -11,6 +11,7 @@ import pytest
 
 from gateway_sdk import GatewaySession, SessionStateError
 from tests.support.calls import CALLS
+from tests.support.failing_steps import turns
 from tests.support.virtual_time import in_virtual_time, now, run
 
 DRAIN = 60.0
@@ -62,11 +63,6 @@ async def call_under_way(
     assert asyncio.all_tasks() == {asyncio.current_task()}
     gc.collect()
     assert noise == []
-
-
-async def turns(number: int) -> None:
-    for _ in range(number):
-        await asyncio.sleep(0)
 
 
 async def cancelled(task: asyncio.Task[None]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.datastructures import UploadFile as Received
 
 from gateway_sdk import InvalidArgumentError, Multipart, Outcome
 from tests.http.uploads.servers import written
@@ -67,6 +68,7 @@ FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "write only": (lambda at: (at / CANARY).open("wb"), NO_BYTES),
     "closed": (lambda at: _closed(written(at, CANARY, b"x").open("rb")), "it is closed"),
     "closed in memory": (lambda _: _closed(io.BytesIO()), "it is closed"),
+    "closed, and received": (lambda _: Received(_closed(io.BytesIO())), "it is closed"),
     "closed spool": (lambda _: _closed(_spooled()), "it is closed"),
     "a disk error": (lambda _: Failing(OSError(5, "I/O error", CANARY)), "unreadable file: I/O"),
     "cut, and compressed": (lambda _: _cut_archive(), "unreadable file: EOFError"),
@@ -130,7 +132,7 @@ async def test_what_cannot_be_sent_is_refused(
         assert CANARY not in texts_of(caught.value)
 
     assert not engine.requests
-    if hasattr(given, "close"):
+    if hasattr(given, "closed"):
         given.close()
 
 
