@@ -52,9 +52,9 @@ def validate_exact(
         _EXACT.reset(token)
 
 
-def _exact_schema(node: Any, extra: str | None = None) -> Any:
+def _exact_schema(node: Any, extra: str | None = None, *, in_union: bool = False) -> Any:
     if isinstance(node, list):
-        return [_exact_schema(inner, extra) for inner in node]
+        return [_exact_schema(inner, extra, in_union=in_union) for inner in node]
     if not isinstance(node, dict):
         return node
     node = cast("dict[str, Any]", node)
@@ -62,14 +62,17 @@ def _exact_schema(node: Any, extra: str | None = None) -> Any:
     if "config" in node:
         extra = node["config"].get("extra_fields_behavior")
     changed = {
-        name: inner if name in _NO_SCHEMAS else _exact_schema(inner, extra)
+        name: inner
+        if name in _NO_SCHEMAS
+        else _exact_schema(inner, extra, in_union=name == "choices")
         for name, inner in node.items()
     }
     if not isinstance(kind, str):  # the fields of a model, by their names
         return changed
     if kind in _WITH_EXTRAS and (node.get("extra_behavior") or extra) == "allow":
         changed.setdefault("extras_schema", _exact_schema({"type": "any"}))
-    function = _FUNCTIONS.get(kind)
+    # In a union, a Decimal from Python is a better match than a text of JSON: so both are Python's.
+    function = _as_exact if kind == "str" and in_union else _FUNCTIONS.get(kind)
     if function is None:
         return changed
     outer = {"ref": changed.pop("ref")} if "ref" in changed else {}
