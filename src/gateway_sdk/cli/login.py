@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from gateway_sdk import auth
-from gateway_sdk._settings import ENVIRONMENT, token_store
+from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token
 from gateway_sdk._terminal import default_browser
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import ImplicitFlow, Token
@@ -192,6 +192,7 @@ def status(
     if secret := values.get("access_token"):
         output.print_key_values(("Token", f"{len(secret)} characters (GATEWAY_ACCESS_TOKEN)"))
     else:
+        with_access_token(values)  # names what is missing, in the order in which it is needed
         output.print_key_values(("Kept in", place_of(values)))
         token = asyncio.run(_in_time(token_store(values).load()))
         if token is None:
