@@ -221,6 +221,27 @@ async def test_nothing_is_cut_off(
     assert [it for it in cut if not it.startswith(WIDE if width < 400 else "-")] == []
 
 
+BROKEN = """() => [...document.querySelectorAll('.md-typeset td:first-child code')].filter(
+    it => [...it.childNodes].some(part => {
+        const range = document.createRange();
+        range.selectNode(part);
+        return !/[\\s-]/.test(part.textContent) && range.getClientRects().length > 1;
+    })).map(it => it.textContent)"""
+
+
+async def test_a_name_in_a_table_breaks_beside_its_signs_only(
+    browser: Browser, address: str, every_page: list[str]
+) -> None:
+    page = await browser.new_page(viewport={"width": 390, "height": 800})
+    broken: list[str] = []
+    for name in every_page:
+        await page.goto(f"{address}/{name}")
+        broken += [f"{name}: {it}" for it in await page.evaluate(BROKEN)]
+    await page.close()
+
+    assert broken == []
+
+
 @pytest.mark.parametrize("scheme", ["light"], indirect=True)
 @pytest.mark.parametrize("page", ["wide"], indirect=True)
 async def test_the_keyboard_is_enough(page: Page, address: str) -> None:
