@@ -47,7 +47,7 @@ async def over_tls(url: str, _: int) -> AsyncIterator[Call]:
 
 STORE: Final = """
 import asyncio, json, sys
-from gateway_sdk._settings import token_store
+from gateway_sdk.session import token_store
 from gateway_sdk.auth import Token
 asyncio.run(token_store(json.loads(sys.argv[1])).save(Token(sys.argv[2], expires_at=4e9)))
 """

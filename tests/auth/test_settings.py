@@ -8,7 +8,6 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import ConfigurationError, GatewaySession, LoginRequiredError
-from gateway_sdk._settings import ENVIRONMENT, EnvironmentSettings, token_store
 from gateway_sdk.auth import (
     KeyringStore,
     MemoryStore,
@@ -18,6 +17,7 @@ from gateway_sdk.auth import (
     TokenKey,
     open_store,
 )
+from gateway_sdk.session import ENVIRONMENT, EnvironmentSettings, token_store
 from tests.support.calls import CALLS
 from tests.support.logins import KEY, make_token
 from tests.support.scripted import ScriptedEngine

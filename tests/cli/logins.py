@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from gateway_sdk._settings import token_store
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.login import place_of
 from gateway_sdk.cli.session import settings_of_command
 from gateway_sdk.sandbox import Visitor
 from gateway_sdk.sandbox._authorization import make_opener
+from gateway_sdk.session import token_store
 
 CANARY: Final = "canary-4711"
 

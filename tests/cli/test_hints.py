@@ -8,11 +8,11 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, NotFoundError, errors
-from gateway_sdk._settings import ENVIRONMENT
 from gateway_sdk.cli import app
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.session import explain
 from gateway_sdk.errors import _base
+from gateway_sdk.session import ENVIRONMENT
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.raw_server import Server, serving

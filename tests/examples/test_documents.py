@@ -14,11 +14,11 @@ from pydantic.alias_generators import to_camel
 
 import gateway_sdk
 from gateway_sdk import RetryBudget, RetryPolicy, auth, bulk, cluster, models, otel, sandbox
-from gateway_sdk._settings import DECLARED, ENVIRONMENT
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.bulk._start import RUN
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
+from gateway_sdk.session import DECLARED, ENVIRONMENT
 from tests.support.documents import DOCUMENTS, ROOT, every
 
 README = (ROOT / "README.md").read_text()

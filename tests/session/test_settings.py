@@ -25,8 +25,8 @@ from gateway_sdk import (
     RetryBudget,
     RetryPolicy,
 )
-from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings
 from gateway_sdk._transport.settings import CONNECTION
+from gateway_sdk.session import DECLARED, ENVIRONMENT, EnvironmentSettings
 from tests.support.secrecy import CANARY, texts_of
 
 

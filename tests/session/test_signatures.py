@@ -16,8 +16,8 @@ import pytest
 from gateway_sdk import GatewayError, GatewaySession, GatewayTransport, bulk, operations
 from gateway_sdk._call.options import OPTIONS, PER_CALL, PerCall
 from gateway_sdk._checks import shown
-from gateway_sdk._settings import DECLARED
 from gateway_sdk._transport.settings import CONNECTION
+from gateway_sdk.session import DECLARED
 
 URL: Final = "https://gateway.test"
 

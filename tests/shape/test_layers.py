@@ -18,7 +18,7 @@ LAYERS = (
     ("auth", "_http", "otel", "rate_limit", "retry_policy", "sentry"),
     ("_content", "_transport"),
     ("_call",),
-    ("_settings", "bulk"),
+    ("bulk",),
     ("areas",),
     ("session",),
     ("cluster",),
@@ -135,7 +135,7 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # every session must load nothing else.
 NOT_PUBLIC = {
     "cli": {
-        "_python", "_settings", "_terminal", "_url", "_version", "auth._login.receiver",
+        "_python", "_terminal", "_url", "_version", "auth._login.receiver",
         "auth._login.server", "sandbox._reference_data",
     },
     "cluster": {"_version"},

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from gateway_sdk import auth
-from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token
 from gateway_sdk._terminal import default_browser
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import ImplicitFlow, Token
@@ -25,6 +24,7 @@ from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import ask, settings_of_command, source_of
 from gateway_sdk.errors import GatewayError, LoginError, TokenStoreError
+from gateway_sdk.session import ENVIRONMENT, token_store, with_access_token
 
 app = typer.Typer(rich_markup_mode=None)
 

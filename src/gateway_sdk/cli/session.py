@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from gateway_sdk import errors
-from gateway_sdk._settings import ENVIRONMENT, token_store, with_access_token, with_environment
 from gateway_sdk.auth import SharedTokenSource, Token
 from gateway_sdk.cli.arguments import GIVEN, read_line
 from gateway_sdk.cli.process import CommandError, Status, printable, say
@@ -17,7 +16,13 @@ from gateway_sdk.errors import GatewayError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
-from gateway_sdk.session import GatewaySession
+from gateway_sdk.session import (
+    ENVIRONMENT,
+    GatewaySession,
+    token_store,
+    with_access_token,
+    with_environment,
+)
 
 # None may be secret: others on a machine can read the arguments of its processes.
 OPTION_OF: Final = {
