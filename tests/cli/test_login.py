@@ -196,17 +196,6 @@ def test_without_a_browser_and_a_terminal_paste_is_advised(
     assert errors.splitlines()[1] == "Log in at this address:"
 
 
-@pytest.mark.parametrize("browser", ["no-such-browser", "false %s"])
-def test_named_browser_that_fails_ends_the_command(
-    call_gateway: Call, settings: Settings, browser: str
-) -> None:
-    ended = call_gateway("login", "--browser", browser)
-
-    assert ended.status == 1
-    assert f"gateway: the browser could not be opened: {browser}\n" in ended.err
-    assert "Close its tab" not in ended.err
-
-
 def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings: Settings) -> None:
     taken = settings["GATEWAY_BASE_URL"]
 
@@ -230,18 +219,6 @@ def test_login_that_fails_leaves_the_token_that_is_there(
     assert ended.err.startswith("Log in at this address:\nhttp://127.0.0.1:")
     assert text_of(kept()) == CANARY
     assert list(record_path().parent.iterdir()) == [record_path()]
-
-
-def test_token_that_cannot_be_deleted_is_said(call_gateway: Call, settings: Settings) -> None:
-    keep()
-    record_path().unlink()
-    record_path().mkdir()
-
-    ended = call_gateway("logout")
-
-    assert ended.status == 1
-    assert "any more" not in ended.out
-    assert "cannot be removed" in ended.err
 
 
 class LockedRing(KeyringBackend):

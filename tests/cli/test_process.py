@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gateway_sdk.cli.output import make_console
+from gateway_sdk.cli.output import make_console, progress
 from gateway_sdk.cli.process import EXTRA_OF, CommandError, say, whole_output, write_out
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.support import GATEWAY, Call
@@ -177,7 +177,8 @@ def test_a_stream_may_be_closed(monkeypatch: pytest.MonkeyPatch, stream: str) ->
     """A program that was started without one goes on: a customer may have been created."""
     monkeypatch.setattr(sys, stream, None)
 
-    with whole_output():
+    with whole_output(), progress("") as show:
+        show(1, 2)
         say("The customer is created.")
 
 

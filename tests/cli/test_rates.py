@@ -2,9 +2,7 @@
 
 import asyncio
 import errno
-import io
 import re
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
@@ -19,7 +17,6 @@ from starlette.responses import Response
 
 from gateway_sdk.bulk import BulkResult, Outage, Progress, _journal
 from gateway_sdk.cli import rates
-from gateway_sdk.cli.output import progress
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.rates import Run
 from gateway_sdk.errors import (
@@ -28,12 +25,11 @@ from gateway_sdk.errors import (
     GatewayError,
     NotFoundError,
     OutageError,
-    RateLimitedError,
     ServerError,
 )
 from gateway_sdk.models import ExchangeRateSeriesRequest
 from gateway_sdk.outcome import Outcome
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
+from gateway_sdk.sandbox import Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from gateway_sdk.session import GatewaySession
 from tests.bulk.journal.test_locks import LOCKED, READER, Clock, connection
@@ -305,22 +301,6 @@ def test_locked_journal_is_waited_for_with_a_word(
     assert caplog.messages == [f"the journal {journal_of(out)} {LOCKED}: the run waits"]
 
 
-def test_wrong_token_ends_a_run_at_once(
-    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, out: Path
-) -> None:
-    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "wrong")
-    refused = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
-    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", SANDBOX_ACCESS_TOKEN)
-    tried = asked(served)
-    again = call_gateway(*JOB, "--out", out, "--retry-failed")
-
-    assert refused.status == 3
-    assert refused.err.splitlines()[1:] == ["Is GATEWAY_ACCESS_TOKEN right, and still valid?"]
-    assert tried < SERIES
-    assert again.status == 0
-    assert again.err.startswith("6 of 6 series, 6 of them new\n")
-
-
 REFUSED, LOST = Outcome.REFUSED, Outcome.UNKNOWN
 
 
@@ -348,26 +328,6 @@ def counted(
     return count
 
 
-@pytest.mark.parametrize(
-    ("errors", "status"),
-    [
-        ([failure(NotFoundError, REFUSED, 404)], 3),
-        ([failure(NotFoundError, REFUSED, 404), failure(RateLimitedError, REFUSED, 429)], 3),
-        ([failure(NotFoundError, REFUSED, 404), failure(ServerError, LOST, 500)], 4),
-        ([failure(ServerError, LOST, 500), failure(NotFoundError, REFUSED, 404)], 4),
-        ([failure(DeadlineExceededError, LOST)], 4),
-    ],
-)
-def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], status: int) -> None:
-    """Otherwise another run may bring what is missing."""
-    count = counted(9, *(result() for _ in range(9 - len(errors))), *map(result, errors))
-
-    with pytest.raises(CommandError, match=f"{len(errors)} of 9 series failed\n") as caught:
-        count.check()
-
-    assert caught.value.status == status
-
-
 def test_deadline_and_failures_are_told_apart() -> None:
     """What the deadline left out is in no file: each has its own line, and its own way out."""
     late, refused = failure(DeadlineExceededError, LOST), failure(NotFoundError, REFUSED, 404)
@@ -387,18 +347,6 @@ def test_deadline_and_failures_are_told_apart() -> None:
         "  1 DeadlineExceededError, such as USD for EUR",
         "The same command fetches what is missing, and with --retry-failed what failed.",
     ]
-
-
-@pytest.mark.parametrize("stderr", [io.StringIO(), None])
-def test_nothing_is_drawn_without_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO | None
-) -> None:
-    monkeypatch.setattr(sys, "stderr", stderr)
-
-    with progress("") as show:
-        show(1, 2)
-
-    assert stderr is None or not stderr.getvalue()
 
 
 async def test_what_a_run_waits_for_is_told_once(

@@ -119,43 +119,6 @@ def test_ctrl_c_just_after_a_write_tells_what_became_of_it(
     assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{told}")
 
 
-def test_gateway_and_tenant_may_be_options(
-    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address = os.environ["GATEWAY_BASE_URL"]
-    monkeypatch.delenv("GATEWAY_BASE_URL")
-    monkeypatch.delenv("GATEWAY_TENANT_ID")
-
-    ended = call_gateway(
-        "--base-url", address, "wallet", "orders", "--take", "1", "--tenant", "acme"
-    )
-
-    assert ended.status == 0
-    assert len(ended.out.splitlines()) == 2
-
-
-@pytest.mark.parametrize(
-    ("error", "next_step", "status"),
-    [
-        (errors.ConfigurationError("GATEWAY_BASE_URL is not set"), "`gateway status`", 2),
-        (errors.InvalidArgumentError("symbols is empty"), "--help", 2),
-        (errors.AuthError("no token"), "GATEWAY_ACCESS_TOKEN", 1),
-        (errors.TokenRejectedError("401 again", status=401), "GATEWAY_AUTH_URL", 1),
-        (errors.ReceiverUnavailableError("the port is taken"), "--redirect-uri", 2),
-        (errors.LoginError("nothing was pasted"), "Log in again", 1),
-        (errors.DeadlineExceededError("too slow"), "does no harm", 1),
-        (errors.JournalError("another run writes this journal"), "", 2),
-    ],
-)
-def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, status: int) -> None:
-    failure = explain(error)
-
-    first, _, second = str(failure).partition("\n")
-    assert first == str(error)
-    assert (next_step in second, not second) == (True, not next_step)
-    assert failure.status == status
-
-
 READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE
 
 
