@@ -192,29 +192,6 @@ def test_csv_is_that_of_rfc_4180() -> None:
     assert list(csv.reader(io.StringIO(text, newline=""))) == [["a", "b"], *rows]
 
 
-def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert draw(ORDERS, 80, monkeypatch) == [
-        "orderId  note            quantity  createdAt",
-        "─" * 59,
-        "order-1                      1.50  2026-09-22T21:05:37.000Z",
-        "order-2  tab\\tand\\nline     12     2026-09-22T21:05:37.000Z",
-    ]
-
-
-def test_decimal_points_stand_below_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of amounts that are text, of empty cells, and below a long heading."""
-    cells = [Decimal("1.5"), "-120.25", None, "3", Decimal("0.125")]
-    table = Table(("day", "a long heading"), [[day, cell] for day, cell in enumerate(cells)])
-
-    assert draw(table, 80, monkeypatch)[2:] == [
-        "  0           1.5",
-        "  1        -120.25",
-        "  2",
-        "  3           3",
-        "  4           0.125",
-    ]
-
-
 def test_the_status_of_an_order_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time and the customer are left out before it, as few of them as possible."""
     names = ("orderId", "customerId", "pair", "status", "createdAt")
@@ -248,6 +225,19 @@ def test_word_that_is_wider_than_the_terminal_is_folded(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("table", "lines"),
     [
+        (
+            ORDERS,
+            [
+                "orderId  note            quantity  createdAt",
+                "order-1                      1.50  2026-09-22T21:05:37.000Z",
+                "order-2  tab\\tand\\nline     12     2026-09-22T21:05:37.000Z",
+            ],
+        ),
+        # Decimal points stand below each other, also of texts, and below a long heading.
+        (
+            Table(("a long heading",), [[Decimal("1.5")], ["-120.25"], [None], ["3"]]),
+            ["a long heading", "          1.5", "       -120.25", "", "          3"],
+        ),
         # Only numbers, and texts that are numbers, stand to the right.
         (
             Table(("switch", "amount"), [[True, "1.5"], [False, "-10"]]),

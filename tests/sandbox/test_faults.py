@@ -196,16 +196,9 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: Fault.status(200),
-            "status must be a whole number of at least 400 and at most 599: 200",
-        ),
         (lambda: Fault.status(600), "and at most 599: 600"),
         (lambda: Fault.of_kind("status", 429.0), "status must be a whole number .*: 429.0"),
         (lambda: Fault.malformed_error(302), "and at most 599: 302"),
-        (lambda: Fault.latency(-1), "seconds must be a number of at least 0: -1"),
-        (lambda: Fault.drip(-0.1), "delay must be a number of at least 0: -0.1"),
-        (lambda: Fault.latency(float("nan")), "seconds must be a number of at least 0: nan"),
         (lambda: Fault.drip(0, pieces=0), "pieces must be a whole number of at least 1: 0"),
         (lambda: Fault.of_kind("drip", 0, pieces=True), "pieces must be a whole number .*: True"),
         (lambda: Fault.of_kind("latency", "1"), "seconds must be a number .*: '1'"),
@@ -272,7 +265,6 @@ def test_rate_is_a_probability() -> None:
     ("numbers", "message"),
     [
         ({"at": 0}, "at must be a whole number of at least 1: 0"),
-        ({"at": 1.5}, "at must be a whole number of at least 1: 1.5"),
         ({"times": 0}, "times must be a whole number of at least 1: 0"),
         ({"rate": 1.5}, "rate must be a number of at least 0 and at most 1: 1.5"),
         ({"rate": -0.1}, "rate must be .*: -0.1"),
@@ -311,8 +303,10 @@ def test_fault_may_be_written_as_text(text: str, due: str) -> None:
         ("latency=x", "'x' is not a number"),
         ("unauthorized=1", "unauthorized takes no value"),
         ("nonsense=1", "unknown fault 'nonsense'"),
-        ("status=200", "status must be"),
+        ("status=200", "status must be a whole number of at least 400 and at most 599: 200"),
         ("latency=inf", "seconds must be a number of at least 0: inf"),
+        ("latency=-1", "seconds must be a number of at least 0: -1"),
+        ("drip=nan", "delay must be a number of at least 0: nan"),
         ("cut_body,at=1.5", "at must be a whole number of at least 1: 1.5"),
         ("too_many_requests=0.3", "too_many_requests must be a whole number of at least 0: 0.3"),
         ("unavailable=-1", "unavailable must be a whole number of at least 0: -1"),
