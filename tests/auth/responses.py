@@ -173,6 +173,7 @@ CASES: Final = (
     Case("64 parameters", granted(), GOOD + "".join(f"&x{n}=1" for n in range(61))),
     Case("65 parameters", _NOT_OURS, GOOD + "".join(f"&x{n}=1" for n in range(62))),
     Case("scope changed", granted(scope=frozenset({"read"})), f"{GOOD}&scope=read"),
+    Case("scope once for each name", granted(), f"{GOOD}&scope=read&scope=write"),
     Case("scope empty", granted(scope=frozenset()), f"{GOOD}&scope="),
     Case("scope in quotes", granted(), f"{GOOD}&scope=%22read%20write%22"),
     Case("scope that is none", granted(scope=frozenset()), f"{GOOD}&scope=caf%C3%A9"),

@@ -69,7 +69,6 @@ _REASONS: Final = {
 # servers write a fraction, a plus or quotation marks. A fraction is left out: the token ends early.
 _SECONDS: Final = re.compile(r'("?)([+-]?[0-9]{1,10})(?:\.[0-9]*)?\1')
 
-
 # Of this machine: browsers and users write one for the other.
 _NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -148,7 +147,9 @@ class ImplicitFlow:
             )
         if issuer is not None and not isinstance(issuer, str):
             raise ConfigurationError("must be a string", setting="issuer")
-        if not isinstance(extra, Mapping) or not all(map(_is_text, chain(*extra.items()))):
+        if not isinstance(extra, Mapping) or not all(
+            isinstance(text, str) for text in chain(*extra.items())
+        ):
             raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
         # No parameter is sent twice (RFC 6749, 3.1).
         names = [*_OF_EACH_LOGIN, *(name for name, _ in url.params.multi_items()), *extra]
@@ -214,7 +215,10 @@ class ImplicitFlow:
         attempt.claim([text for name, text in pairs if name == "state"])
         if len(fragment) + len(query) > _MAX_LENGTH:
             raise MalformedResponseError(f"the response is longer than {_MAX_LENGTH} characters")
-        # A parameter comes once (RFC 6749, 3.1), and the token not in a query (RFC 6750, 5.3).
+        # A parameter comes once (RFC 6749, 3.1), and the token not in a query (RFC 6750, 5.3). But
+        # a server may write each name of a scope as one, as oauth2orize does with a list.
+        scopes = [text for name, text in pairs if name == "scope"]
+        pairs = [pair for pair in pairs if pair[0] != "scope"]
         given = dict(pairs)
         if len(given) < len(pairs):
             raise MalformedResponseError("a parameter of the response is present more than once")
@@ -222,7 +226,7 @@ class ImplicitFlow:
             raise MalformedResponseError(
                 "the response has its token in the query, not the fragment"
             )
-        return self._read_token(given, now)
+        return self._read_token(given, scopes, now)
 
     @hiding_frames(GatewayError)
     def finish_url(self, attempt: LoginAttempt, url: str, *, now: float) -> Token:
@@ -237,7 +241,7 @@ class ImplicitFlow:
             raise StateMismatchError(f"the URL is not the redirect URI of this login: {differs}")
         return self.finish(attempt, fragment=fragment, query=query, now=now)
 
-    def _read_token(self, given: dict[str, str], now: float) -> Token:
+    def _read_token(self, given: dict[str, str], scopes: list[str], now: float) -> Token:
         """Return the token of a response whose state was checked (RFC 6749, 4.2.2)."""
         if self._issuer is not None and given.get("iss") != self._issuer:
             which = "another" if "iss" in given else "no"
@@ -249,8 +253,8 @@ class ImplicitFlow:
         lifetime = _lifetime(given)
         ends = None if lifetime is None else now + lifetime
         value = given.get("access_token", "")
-        scope = _granted(given, self._scope)
         try:
+            scope = _granted(scopes) if scopes else self._scope  # named if it is another one
             return Token(value, expires_at=ends, obtained_at=now, scope=scope)
         except ConfigurationError as error:
             raise MalformedResponseError(f"the response is invalid: {error}") from None
@@ -266,11 +270,6 @@ def parse_without_fragment(setting: str, url: str, *, any_port: bool = False) ->
     if "#" in url:
         raise ConfigurationError("has a fragment: leave it out", setting=setting)
     return parsed
-
-
-def _is_text(text: object) -> bool:
-    """Tell whether it is a string without lone surrogates."""
-    return isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
 
 
 def _difference(given: str, expected: str) -> str:
@@ -316,11 +315,10 @@ def _denied(given: dict[str, str]) -> AuthorizationDeniedError:
     return denied
 
 
-def _granted(given: dict[str, str], asked: frozenset[str]) -> frozenset[str]:
+def _granted(scopes: list[str]) -> frozenset[str]:
     """Return the granted scope; empty if it cannot be read."""
-    # It is named only if it is another one (RFC 6749, 3.3). Quotes are no part of a name.
     try:
-        return scope_names(given["scope"].replace('"', " ").split()) if "scope" in given else asked
+        return scope_names(" ".join(scopes).replace('"', " ").split())  # quotes are in no name
     except ConfigurationError:
         _logger.warning("the scope in the response cannot be read, and is left out")
         return frozenset()
