@@ -24,7 +24,7 @@ from gateway_sdk import (
     Token,
 )
 from gateway_sdk._call import call, deadline
-from gateway_sdk.auth import MemoryStore, SharedTokenSource
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, source as sources
 from tests.support import virtual_time
 from tests.support.raw_server import OK, raw_server
 
@@ -190,7 +190,7 @@ async def test_a_loop_that_was_busy_had_no_connection(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def _loop_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (call, deadline):
+    for module in (sources, call, deadline):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=virtual_time.now))
 
 

@@ -18,11 +18,6 @@ _AGAIN: Final = 0.01
 """Seconds between two tries to end a call that somebody else is cancelling."""
 
 
-SILENT: Final = 30.0
-"""Seconds after which a source of tokens lacks a login: a slow vault answers earlier."""
-_FORGOTTEN: Final = 600.0
-"""Seconds without a wait, after which another one begins anew."""
-
 _WAITS: Final[dict[Phase, str]] = {
     "token": "while it waited for an access token",
     "slot": "while it waited for one of max_connections to come free",
@@ -32,27 +27,6 @@ _WAITS: Final[dict[Phase, str]] = {
     "reply": "while it waited for the reply",
     "backoff": "while it waited for another attempt",
 }
-
-
-class Silence:
-    """For how long calls have waited for a token source that has not answered since."""
-
-    def __init__(self) -> None:
-        self._seconds, self._until = 0.0, 0.0
-        self._lacks_login = False  # as its last answer said
-
-    def add(self, began: float) -> Advice:
-        """Count a wait that ended without an answer; return the advice that follows."""
-        now = time.monotonic()
-        if began - self._until > _FORGOTTEN:
-            self._seconds = 0.0
-        self._seconds += now - max(began, self._until)  # waits at the same time count once
-        self._until = now
-        return Advice.LOG_IN if self._lacks_login or self._seconds >= SILENT else Advice.REPEAT
-
-    def end(self, error: GatewayError | None = None) -> None:
-        self._seconds, self._until = 0.0, 0.0
-        self._lacks_login = error is not None and error.advice is Advice.LOG_IN
 
 
 class CallsInFlight:

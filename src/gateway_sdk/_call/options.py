@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final, TypedDict
 import httpx
 from pydantic import SecretStr
 
-from gateway_sdk._call.deadline import Silence
 from gateway_sdk._checks import check_names, check_seconds, check_timeout, checked, declared
 from gateway_sdk._http.request import (
     NO_VALUES,
@@ -20,7 +19,7 @@ from gateway_sdk._http.request import (
     raw_headers,
 )
 from gateway_sdk._url import origin_of
-from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
+from gateway_sdk.auth.source import AccessTokenGiven, Silence, TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.retry_policy import RetryPolicy
 

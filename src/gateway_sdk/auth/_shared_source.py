@@ -16,7 +16,7 @@ from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth._stores.private_file import PrivateFileStore, prepare_folder_of
 from gateway_sdk.auth._stores.store import TokenKey, TokenStore, UnusableRecordError
-from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, RENEWAL_INTERVAL, has_ready
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, has_ready
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -126,7 +126,6 @@ class SharedTokenSource(NotPickled):
         self._hold = check_wait("hold", hold)
         self._acquire_timeout = check_seconds("acquire_timeout", acquire_timeout)
         self._cached: CachedToken | None = None
-        self._renew_again_at = -math.inf
         self._refused: dict[str, tuple[float, float]] = {}  # the end of the pause, and its length
         self._renewal = SingleFlight(self._renew)
         self._lock: LockFile | None = None
@@ -205,11 +204,9 @@ class SharedTokenSource(NotPickled):
 
     def ready(self) -> Token | None:
         """Return the token that is in memory and works; None if it has to be waited for."""
-        cached = self._cached
-        if cached is None or not self._works(cached):
+        if not self._works(cached := self._cached):
             return None
-        if not cached.is_fresh() and time.monotonic() >= self._renew_again_at:
-            self._renew_again_at = time.monotonic() + RENEWAL_INTERVAL
+        if cached.is_due():
             self._renewal.start()
         return cached.token
 
@@ -323,9 +320,7 @@ class SharedTokenSource(NotPickled):
             while (token := self._unsaved) is not None:
                 try:
                     await self._try_to_save(token, _TIMEOUT)
-                except (
-                    asyncio.CancelledError
-                ):  # often at a program's end: it has its token, and goes
+                except asyncio.CancelledError:  # often at a program's end: it has its token
                     await self._try_to_save(self._unsaved or token, _LAST_SAVE)
                     raise
                 if self._unsaved is token:
@@ -346,7 +341,7 @@ class SharedTokenSource(NotPickled):
             return self._cached  # its clock has run since the token was received
         return CachedToken(token, self._leeway)
 
-    def _works(self, cached: CachedToken | None) -> bool:
+    def _works(self, cached: CachedToken | None) -> TypeGuard[CachedToken]:
         return cached is not None and cached.lasts() and not self._is_refused(cached.token)
 
     def _is_fresh(self, cached: CachedToken | None) -> TypeGuard[CachedToken]:

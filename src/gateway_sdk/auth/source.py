@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import logging
-import math
 import time
 from collections.abc import Awaitable, Callable
 from copy import copy
@@ -23,16 +22,20 @@ from gateway_sdk.auth.token import (
     text_of,
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
+from gateway_sdk.outcome import Advice
 
 T = TypeVar("T")
-
-RENEWAL_INTERVAL: Final = 1.0
-"""Seconds between two attempts to renew a token that still works."""
 
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
 _logger = logging.getLogger("gateway_sdk.auth")
+
+
+SILENT: Final = 30.0
+"""Seconds after which a source of tokens lacks a login: a slow vault answers earlier."""
+_FORGOTTEN: Final = 600.0
+"""Seconds without a wait, after which another one begins anew."""
 
 
 class TokenSource(Protocol):
@@ -103,7 +106,7 @@ class FunctionTokenSource:
         self._function = function
         self._cached: CachedToken | None = None
         self._asks_always = False
-        self._renewal, self._renew_again_at = SingleFlight(self._renew), -math.inf
+        self._renewal = SingleFlight(self._renew)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = asyncio.Lock()
         self._failure: GatewayError = AuthError("")  # the last one
@@ -135,8 +138,7 @@ class FunctionTokenSource:
         cached = self._cached
         if cached is None or not cached.lasts():
             return None
-        if not cached.is_fresh() and time.monotonic() >= self._renew_again_at:
-            self._renew_again_at = time.monotonic() + RENEWAL_INTERVAL
+        if cached.is_due():
             self._renewal.start()
         return cached.token
 
@@ -241,6 +243,28 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     if problem := problem_of(text_of(token)):
         raise AuthError(f"the access token from its source {problem}")
     return _HiddenToken(token) if isinstance(token, str) else token
+
+
+class Silence:
+    """For how long calls have waited for a token source that has not answered since."""
+
+    def __init__(self) -> None:
+        self._seconds, self._until = 0.0, 0.0
+        self._lacks_login = False  # as its last answer said
+
+    def add(self, began: float) -> Advice:
+        """Count a wait that ended without an answer; return the advice that follows."""
+        now = time.monotonic()
+        if began - self._until > _FORGOTTEN:
+            self._seconds = 0.0
+        self._seconds += now - max(began, self._until)  # waits at the same time count once
+        self._until = now
+        return Advice.LOG_IN if self._lacks_login or self._seconds >= SILENT else Advice.REPEAT
+
+    def end(self, error: GatewayError | None = None) -> None:
+        """Note that the source has answered, perhaps by an error."""
+        self._seconds, self._until = 0.0, 0.0
+        self._lacks_login = error is not None and error.advice is Advice.LOG_IN
 
 
 def _failed(error: BaseException) -> GatewayError:

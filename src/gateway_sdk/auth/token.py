@@ -17,6 +17,9 @@ from gateway_sdk.errors import ConfigurationError
 DEFAULT_LEEWAY: Final = 30.0
 """Seconds before its expiry from which a token is renewed: a request takes time to arrive."""
 
+_RENEWAL_INTERVAL: Final = 1.0
+"""Seconds between two attempts to renew a token that still works."""
+
 _LEEWAY_SHARE: Final = 0.1
 """The leeway's maximum share of the lifetime: a token of one minute must be usable too."""
 
@@ -102,12 +105,13 @@ class CachedToken:
     # If the time of day is set back, a token would count as valid for too long. So the time is also
     # measured from the moment at which the token was received, by a clock that is never set.
 
-    __slots__ = ("_ends_at", "_offset", "_renew_at", "token")
+    __slots__ = ("_again_at", "_ends_at", "_offset", "_renew_at", "token")
 
     def __init__(self, token: Token, leeway: float) -> None:
         self.token: Token = token
         self._renew_at: float = expiry_less(token, leeway)
         self._ends_at: float = expiry_less(token, 0.0)
+        self._again_at = -math.inf
         now = time.time()
         # A token of the future: the clock was set back, or is behind that of another machine. It
         # lasts for its lifetime at most.
@@ -117,6 +121,13 @@ class CachedToken:
     def is_fresh(self) -> bool:
         """Return whether it need not be renewed yet."""
         return self._now() < self._renew_at
+
+    def is_due(self) -> bool:
+        """Return whether to renew it now: near its end, and a second after the last try."""
+        if self.is_fresh() or (now := time.monotonic()) < self._again_at:
+            return False
+        self._again_at = now + _RENEWAL_INTERVAL
+        return True
 
     def lasts(self) -> bool:
         """Return whether it can be sent."""
