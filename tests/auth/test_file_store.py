@@ -19,7 +19,7 @@ import pytest
 
 from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
-from gateway_sdk.auth._stores import private_file
+from gateway_sdk.auth._stores import store as stores
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import GOOD, names_in
@@ -105,7 +105,7 @@ async def test_a_system_without_file_modes_is_supported(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On Windows, the folders of a profile are private already, and os.getuid is missing."""
-    monkeypatch.setattr(private_file, "_HAS_MODES", False)
+    monkeypatch.setattr(stores, "_HAS_MODES", False)
     monkeypatch.delattr(os, "getuid", raising=False)
     await store.save(token := make_token("kept"))
     store.path.chmod(0o644)
@@ -137,7 +137,7 @@ async def test_windows_is_asked_again_while_another_process_has_the_file_open(
     """For a second, whatever is done with it, or with a draft that somebody who was killed left."""
     await store.save(make_token("kept"))
     pauses: list[float] = []
-    monkeypatch.setattr(private_file, "_HAS_MODES", False)
+    monkeypatch.setattr(stores, "_HAS_MODES", False)
     monkeypatch.setattr(time, "sleep", pauses.append)
     real, refused = getattr(place, name), iter([True] * times)
 

@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from gateway_sdk.auth._login.receiver import timed_out
+from gateway_sdk.auth._login.login import _timed_out
 from tests.auth.visits import GOOD, post, visit, waiting
 from tests.support.secrecy import CANARY
 
@@ -56,7 +56,7 @@ async def test_what_is_in_the_way_is_said(name: str) -> None:
         for _ in range(2):
             reply = await there.send(raw)
             assert reply.status == status
-        error = str(timed_out(3, there.receiver.redirect_uri, handler.reason))
+        error = str(_timed_out(3, there.receiver.redirect_uri, handler.reason))
         await there.must_still_wait()
     assert len(said) == 1
     assert CANARY not in said[0]

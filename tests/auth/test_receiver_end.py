@@ -86,7 +86,7 @@ def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
         scopes.append(timeout(delay))
         return scopes[-1]
 
-    monkeypatch.setattr("gateway_sdk.auth._login.receiver.asyncio.timeout", noted)
+    monkeypatch.setattr("gateway_sdk.auth._login.login.asyncio.timeout", noted)
     return scopes
 
 
@@ -126,7 +126,7 @@ async def test_the_next_login_takes_a_kept_port_over(
     """A fixed port is there for the next login of the process; on Windows it is opened again."""
     monkeypatch.setattr(server, "_CAN_SHARE", can_share)
     listening = Mock(wraps=server.listen)
-    monkeypatch.setattr("gateway_sdk.auth._login.receiver.listen", listening)
+    monkeypatch.setattr("gateway_sdk.auth._login.login.listen", listening)
     redirect_uri = f"http://127.0.0.1:{free_port()}/callback"
     for _ in range(3):
         async with waiting(redirect_uri) as there:

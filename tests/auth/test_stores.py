@@ -30,7 +30,7 @@ from gateway_sdk.auth import (
     TokenKey,
     TokenStore,
 )
-from gateway_sdk.auth._stores.store import MAX_RECORD, dump, parse
+from gateway_sdk.auth._stores.store import _MAX_RECORD, dump, parse
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import BROKEN, GOOD, IN_A_STORE, names_in
@@ -203,7 +203,7 @@ async def test_a_broken_record_is_an_error_that_does_not_show_it(shelf: Shelf, k
 async def test_a_token_that_could_not_be_read_again_is_not_kept(shelf: Shelf) -> None:
     await shelf.store(KEY).save(token := make_token("kept"))
     with pytest.raises(TokenStoreError, match="longer than"):
-        await shelf.store(KEY).save(Token("x" * MAX_RECORD))
+        await shelf.store(KEY).save(Token("x" * _MAX_RECORD))
     assert await shelf.store(KEY).load() == token
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from gateway_sdk.auth import ImplicitFlow, LoopbackReceiver
 from gateway_sdk.auth._login import server
-from gateway_sdk.auth._login.receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.auth._login.login import DEFAULT_REDIRECT_URI
 from gateway_sdk.auth._login.server import close_all
 from gateway_sdk.errors import StateMismatchError
 

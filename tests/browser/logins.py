@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.auth._login.handler import CallbackHandler, CallbackRequest
-from gateway_sdk.auth._login.receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.auth._login.login import DEFAULT_REDIRECT_URI
 from gateway_sdk.sandbox._server import serve
 
 LOGGED_IN = "You are logged in"

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from gateway_sdk import LoginError, LoginTimeoutError
 from gateway_sdk.auth import ImplicitFlow
-from gateway_sdk.auth._login import receiver, server
+from gateway_sdk.auth._login import login as logins, server
 from tests.auth.visits import release_ports
 from tests.browser.chromium import EVIL
 from tests.browser.logins import (
@@ -201,9 +201,9 @@ async def test_a_cached_page_gets_no_token(
     """The start address deletes it, and the program gets the response, at any kind of port."""
     redirect_uri, listen = await leave_page(page), server.listen
     if not is_fixed:
-        left, redirect_uri = httpx.URL(redirect_uri), receiver.DEFAULT_REDIRECT_URI
+        left, redirect_uri = httpx.URL(redirect_uri), logins.DEFAULT_REDIRECT_URI
         # The free port that the system chooses is the one at which the page was left.
-        monkeypatch.setattr(receiver, "listen", lambda _, bind: listen(left, bind))
+        monkeypatch.setattr(logins, "listen", lambda _, bind: listen(left, bind))
     async with under_way(flow, redirect_uri=redirect_uri) as waiting:
         await waiting.open(page)
         # By a script: a redirect of the posted form would not be looked for in the cache.

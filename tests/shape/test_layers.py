@@ -135,7 +135,7 @@ def test_each_library_has_its_room(foreign: str) -> None:
 # every session must load nothing else.
 NOT_PUBLIC = {
     "cli": {
-        "_python", "_terminal", "_url", "_version", "auth._login.receiver",
+        "_python", "_terminal", "_url", "_version", "auth._login.login",
         "auth._login.server", "sandbox._reference_data",
     },
     "cluster": {"_version"},

@@ -6,12 +6,11 @@ if TYPE_CHECKING:
     from gateway_sdk._terminal import PasteFromTerminal as PasteFromTerminal
     from gateway_sdk.auth._login.login import (
         Browser as Browser,
+        LoopbackReceiver as LoopbackReceiver,
         Paste as Paste,
         login as login,
     )
-    from gateway_sdk.auth._login.receiver import LoopbackReceiver as LoopbackReceiver
     from gateway_sdk.auth._shared_source import SharedTokenSource as SharedTokenSource
-    from gateway_sdk.auth._stores.private_file import PrivateFileStore as PrivateFileStore
     from gateway_sdk.auth._stores.services import (
         KeyringStore as KeyringStore,
         RedisStore as RedisStore,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     )
     from gateway_sdk.auth._stores.store import (
         MemoryStore as MemoryStore,
+        PrivateFileStore as PrivateFileStore,
         TokenKey as TokenKey,
         TokenStore as TokenStore,
     )
@@ -35,14 +35,12 @@ else:
         __name__,
         {
             "gateway_sdk._terminal": "PasteFromTerminal",
-            "gateway_sdk.auth._login.login": "Browser Paste login",
-            "gateway_sdk.auth._login.receiver": "LoopbackReceiver",
+            "gateway_sdk.auth._login.login": "Browser LoopbackReceiver Paste login",
             "gateway_sdk.auth._shared_source": "SharedTokenSource",
             "gateway_sdk.auth.flow": "ImplicitFlow LoginAttempt",
             "gateway_sdk.auth.source": "AccessTokenGiven TokenSource",
-            "gateway_sdk.auth._stores.private_file": "PrivateFileStore",
             "gateway_sdk.auth._stores.services": "KeyringStore RedisStore open_store",
-            "gateway_sdk.auth._stores.store": "MemoryStore TokenKey TokenStore",
+            "gateway_sdk.auth._stores.store": "MemoryStore PrivateFileStore TokenKey TokenStore",
             "gateway_sdk.auth.token": "AccessToken Token",
         },
     )

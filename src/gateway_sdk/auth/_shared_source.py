@@ -14,8 +14,13 @@ from gateway_sdk._checks import check_seconds, check_wait
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
-from gateway_sdk.auth._stores.private_file import PrivateFileStore, prepare_folder_of
-from gateway_sdk.auth._stores.store import TokenKey, TokenStore, UnusableRecordError
+from gateway_sdk.auth._stores.store import (
+    PrivateFileStore,
+    TokenKey,
+    TokenStore,
+    UnusableRecordError,
+    prepare_folder_of,
+)
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, has_ready
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (

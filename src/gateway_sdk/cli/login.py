@@ -17,7 +17,7 @@ from gateway_sdk import auth
 from gateway_sdk._terminal import default_browser
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import ImplicitFlow, Token
-from gateway_sdk.auth._login.receiver import can_listen
+from gateway_sdk.auth._login.login import can_listen
 from gateway_sdk.auth._login.server import KEPT_SECONDS, is_a_port_kept, wait_for_kept_ports
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import option, switch

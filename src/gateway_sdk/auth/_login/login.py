@@ -1,29 +1,206 @@
-"""A login: open the browser, wait for the authorization response, return the token.
+"""A login: the receiver of the response to it, the browser, and pasting in place of both.
 
-Where the response cannot reach this machine, the user pastes it, for instance into a terminal.
+The receiver listens on this machine. Where the response cannot reach it, the user pastes it, for
+instance into a terminal.
 """
 
 import asyncio
+import re
+import socket
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import nullcontext, suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._terminal import default_browser, show_on_stderr
+from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import hiding_frames, in_thread
-from gateway_sdk.auth._login.receiver import (
-    CANNOT_LISTEN,
-    DEFAULT_REDIRECT_URI,
-    LoopbackReceiver,
-    can_listen,
-    timed_out,
+from gateway_sdk.auth._login.handler import CallbackHandler
+from gateway_sdk.auth._login.server import (
+    CallbackServer,
+    close_all,
+    copy_all,
+    keep_port,
+    listen,
+    take_port,
 )
-from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
+from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt, parse_without_fragment
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.token import Token
-from gateway_sdk.errors import ConfigurationError, GatewayError, LoginError, StateMismatchError
+from gateway_sdk.errors import (
+    ConfigurationError,
+    GatewayError,
+    LoginError,
+    LoginTimeoutError,
+    SessionStateError,
+    StateMismatchError,
+)
+
+T = TypeVar("T")
+
+DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
+# What no browser rewrites, such as "..", and what ends no cookie's path; no // at the start, which
+# the page's request would take for a host.
+_PLAIN_PATH: Final = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~:@+-]+)*/?", re.ASCII)
+
+_CANNOT_LISTEN: Final = (
+    "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
+    "sent there can only be pasted"
+)
+
+
+class LoopbackReceiver:
+    """Listens for the response to one login, while it is open.
+
+    async with LoopbackReceiver() as receiver:
+        attempt = flow.start(receiver.redirect_uri)
+        open_browser(receiver.start_url(attempt.url))
+        token = await receiver.receive(partial_finish)
+
+    Attributes:
+        redirect_uri: The redirect URI; with its actual port when the receiver is open.
+    """
+
+    def __init__(
+        self, redirect_uri: str = DEFAULT_REDIRECT_URI, *, bind: str | None = None
+    ) -> None:
+        """Check the arguments; nothing is opened.
+
+        Args:
+            redirect_uri: http on this machine; port 0 takes a free one, which authorization servers
+                must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3). A login deletes what other pages
+                at its port have stored in the browser: it could take the response.
+            bind: The IP address to listen at instead, such as 0.0.0.0 in a container whose port is
+                forwarded. Every program that can reach it can send responses.
+
+        Raises:
+            ConfigurationError: redirect_uri is not http on this machine, or its path is refused.
+        """
+        if not can_listen(redirect_uri):
+            raise ConfigurationError(_CANNOT_LISTEN)
+        url = httpx.URL(redirect_uri)
+        # IPv6 has one such address, and browsers write it in one way.
+        self._url = url.copy_with(host="::1") if ":" in url.host else url
+        self.redirect_uri = redirect_uri  # unchanged, as it is registered
+        self._bind = bind
+        self._sockets: list[socket.socket] = []
+
+    async def __aenter__(self) -> Self:
+        """Listen; ReceiverUnavailableError if the address is in use or not available."""
+        # An earlier login at a fixed port may have kept it: then no other program can come between.
+        self._sockets = take_port(self._place) or listen(self._url, self._bind)
+        if self._url.port == 0:
+            port = self._sockets[0].getsockname()[1]
+            self._url = self._url.copy_with(port=port)
+            self.redirect_uri = str(self._url)
+        self._handler = CallbackHandler(self._url)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        close_all(self._sockets)
+        self._sockets = []
+
+    def start_url(self, authorization_url: str) -> str:
+        """Return a URL for one browser, which leads on to the authorization URL exactly once.
+
+        Only a browser that opened such a URL can end the login; a second opening ends it with an
+        error. Call this again for each further way to a browser.
+        """
+        self._must_be_open()
+        return self._handler.make_start_url(authorization_url)
+
+    @hiding_frames(GatewayError)
+    async def receive(
+        self,
+        finish: Callable[[str, str], T],
+        *,
+        timeout: float | None = DEFAULT_LOGIN_TIMEOUT,  # noqa: ASYNC109 - its error says what happened
+        tell: Callable[[str], object] | None = None,
+    ) -> T:
+        """Wait for the response to this login, and return the result of `finish`.
+
+        Args:
+            finish: Reads a response's fragment and query. If it raises StateMismatchError, the
+                response is refused and the wait continues; any other result ends the wait.
+            timeout: Seconds; None for no limit.
+            tell: Called with the reason, and the way out, when a browser or a response is refused;
+                the error of a time-out has the last one.
+
+        Raises:
+            LoginTimeoutError: the login was not finished in time.
+            LoginError: as `finish` raises it, or a start URL was opened twice.
+            SessionStateError: the receiver is not open, or no start URL was made.
+        """
+        check_seconds("timeout", timeout)
+        self._must_be_open()
+        if not self._handler.starts:
+            raise SessionStateError("no browser can end this login: call start_url() first")
+        handler = self._handler
+        handler.finish, handler.tell = finish, tell or handler.tell
+        sockets, self._sockets = self._sockets, []
+        loop = asyncio.get_running_loop()
+        kept = copy_all(sockets)
+        try:
+            async with asyncio.timeout(timeout):
+                await CallbackServer(handler).run(sockets)
+        except TimeoutError:
+            if not handler.result.done():  # otherwise the response came at the last moment
+                raise _timed_out(
+                    timeout, self.redirect_uri, handler.reason, handler.refused
+                ) from None
+        finally:
+            # Garbage of a loop that was left behind must not wait for the thread: perhaps that
+            # collects it, or Python ends. Its sockets are garbage too.
+            # Without a visit no tab of the login is open, and no response can come late.
+            if handler.has_response or not handler.is_visited or not loop.is_running():
+                close_all(kept)
+            else:
+                keep_port(self._place, kept, handler)
+        result: T = handler.result.result()
+        return result
+
+    @property
+    def is_visited(self) -> bool:
+        """Whether a browser has opened one of the start URLs."""
+        return self._handler.is_visited
+
+    @property
+    def _place(self) -> object:
+        return self._url.host, self._url.port, self._bind
+
+    def _must_be_open(self) -> None:
+        if not self._sockets:
+            raise SessionStateError("the receiver is not open: use it in `async with`, once")
+
+
+def _timed_out(
+    seconds: float | None, redirect_uri: str, reason: str = "", refused: int = 0
+) -> LoginTimeoutError:
+    """Return the error for a login that was not finished in time."""
+    reason = reason or (
+        "no response came. If the authorization server showed an error, the redirect URI "
+        f"{redirect_uri} may not be registered there for this client"
+    )
+    error = LoginTimeoutError(f"the login was not finished within {seconds:g} s: {reason}")
+    error.refused = refused
+    return error
+
+
+def can_listen(redirect_uri: str) -> bool:
+    url = parse_without_fragment("redirect_uri", redirect_uri, any_port=True)
+    is_here = url.scheme == "http" and is_loopback(url.host)
+    if is_here and not _PLAIN_PATH.fullmatch(urlsplit(redirect_uri).path):
+        raise ConfigurationError(
+            "has a path that browsers may change: it must be as plain as /login/callback",
+            setting="redirect_uri",
+        )
+    return is_here
+
 
 Browser: TypeAlias = str | Callable[[str], bool] | Literal[False] | None
 """What opens a URL on this machine: None for its own browser with windows, a command with `%s` in
@@ -70,7 +247,7 @@ async def login(
     check_seconds("timeout", timeout)
     listens = can_listen(redirect_uri)
     if not listens and paste is None:
-        raise ConfigurationError(f"{CANNOT_LISTEN}: pass paste=")
+        raise ConfigurationError(f"{_CANNOT_LISTEN}: pass paste=")
     async with LoopbackReceiver(redirect_uri) if listens else nullcontext() as receiver:
         attempt = flow.start(receiver.redirect_uri if receiver else redirect_uri)
         opened = here = attempt.url
@@ -100,7 +277,7 @@ async def login(
         # The receiver ends in time by itself: its error says what it refused.
         token = await _first_token(coroutines, None if receiver else timeout)
         if token is None:
-            raise timed_out(timeout, redirect_uri)
+            raise _timed_out(timeout, redirect_uri)
         return token
 
 

@@ -14,8 +14,7 @@ from gateway_sdk._peer import listener_of
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import hiding_frames, in_turn
-from gateway_sdk.auth._stores.private_file import PrivateFileStore
-from gateway_sdk.auth._stores.store import TokenKey, TokenStore, dump, parse
+from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError, needing_extra
 

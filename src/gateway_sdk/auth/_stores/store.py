@@ -1,16 +1,28 @@
-"""What a token store is, the key of a token, the record of one, and the store in memory."""
+"""What a token store is, and the two that need nothing else: in memory and in a private file."""
 
 import hashlib
 import json
+import math
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
-from typing import Any, Final, Protocol
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, Final, Protocol, TypeVar
 
-from gateway_sdk._python import NotPickled
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import origin_of, parse_url
+from gateway_sdk._waiting import hiding_frames, in_turn
 from gateway_sdk.auth.token import Token, text_of
-from gateway_sdk.errors import ConfigurationError, TokenStoreError
+from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError
 
-MAX_RECORD: Final = 256 * 1024
+T = TypeVar("T")
+
+_MAX_RECORD: Final = 256 * 1024
 """Bytes: a longer record was not written by this package."""
 
 
@@ -80,8 +92,8 @@ def dump(token: Token, key: TokenKey) -> bytes:
         **asdict(key),
     }
     written = json.dumps(record).encode()
-    if len(written) > MAX_RECORD:
-        raise TokenStoreError(f"the access token is longer than {MAX_RECORD} bytes")
+    if len(written) > _MAX_RECORD:
+        raise TokenStoreError(f"the access token is longer than {_MAX_RECORD} bytes")
     return written
 
 
@@ -116,3 +128,183 @@ class MemoryStore(NotPickled):
     async def delete(self) -> None:
         """Delete the token."""
         self._token = None
+
+
+_FILES: Final = "gateway_sdk-file"  # the name of the threads
+
+_HAS_MODES: Final = hasattr(os, "getuid")
+"""Windows has no modes: there the access lists of the profile's folders protect them."""
+
+# No symbolic link is followed; without O_NONBLOCK the opening of a pipe would wait.
+_READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+_WRITTEN_IN: Final = 60.0
+"""Seconds: the draft of a process that was killed is older."""
+
+_TRIES: Final = 100
+_PAUSE: Final = 0.01
+"""Seconds before each further try: other processes read and replace the file in less than all."""
+
+
+class PrivateFileStore:
+    """Stores a token in its own file, mode 0600; the default store.
+
+    The file is replaced as a whole: a concurrent reader gets the old token or the new one, and if
+    writing fails the old one stays.
+    """
+
+    def __init__(self, key: TokenKey, folder: str | Path | None = None) -> None:
+        """Set the path; nothing is read or created.
+
+        Args:
+            key: What the token is for; the file's name is made from it.
+            folder: The file's folder; by default one in the user's folder for program state. It
+                is created with mode 0700. ConfigurationError if this user has no home folder.
+        """
+        from platformdirs import user_state_path  # noqa: PLC0415 - other stores do not need it
+
+        self.key = key
+        try:
+            chosen = folder or user_state_path("gateway-sdk", appauthor=False) / "tokens"
+            self.path: Path = Path(chosen).expanduser() / f"{key.digest}.json"
+        except RuntimeError:
+            raise ConfigurationError(
+                "there is no home folder to store tokens in: set HOME, or set a folder, as in "
+                "GATEWAY_TOKEN_STORE=file:/absolute/folder"
+            ) from None
+
+    @hiding_frames(GatewayError)
+    async def load(self) -> Token | None:
+        """Return the token; None if there is no file."""
+        record = await self._work("read", self._read)
+        return parse(record, self.key, f"the file {self.path}")
+
+    @hiding_frames(GatewayError)
+    async def save(self, token: Token) -> None:
+        """Replace the file."""
+        record = dump(token, self.key)
+        await self._work("written", partial(self._write, record), record)
+
+    @hiding_frames(GatewayError)
+    async def delete(self) -> None:
+        """Remove the file, if there is one."""
+        await self._work("removed", self._remove)
+
+    async def _work(self, what: str, work: Callable[[], T], record: bytes = b"") -> T:
+        try:
+            return await in_turn(_FILES, self.path, (what, record), work)
+        except OSError as error:
+            problem = f"cannot be {what}: {error.strerror}"
+            raise TokenStoreError(f"the file {self.path} {problem}") from None
+
+    def _read(self) -> bytes | None:
+        try:
+            descriptor = _patiently(lambda: os.open(self.path, _READ))
+        except FileNotFoundError:
+            return None
+        try:
+            _check_folder(self.path.parent)
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise TokenStoreError(f"{self.path} is not an ordinary file")
+            if _is_of_another(status):
+                raise TokenStoreError(f"the file {self.path} belongs to another user")
+            if _HAS_MODES and status.st_mode & _OTHERS:
+                mode = stat.S_IMODE(status.st_mode)
+                raise UnusableRecordError(
+                    f"the file {self.path} is accessible to other users (mode {mode:04o}): its "
+                    "token may be known; log in again"
+                )
+            return os.read(descriptor, _MAX_RECORD)
+        finally:
+            os.close(descriptor)
+
+    def _write(self, record: bytes) -> None:
+        _prepare_folder(self.path.parent)
+        self._remove_drafts(time.time() - _WRITTEN_IN)
+        for _ in range(_TRIES - 1):
+            with suppress(FileNotFoundError):  # somebody who logs out has removed the draft
+                self._write_draft(record)
+                return
+        self._write_draft(record)
+
+    def _write_draft(self, record: bytes) -> None:
+        folder = self.path.parent
+        # In the same folder, because a file can be replaced only within one file system.
+        # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
+        draft = folder / f".{self.path.name}.{token_hex(8)}"
+        descriptor = os.open(draft, _DRAFT, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                if _HAS_MODES and os.fstat(descriptor).st_mode & _OTHERS:  # such as a share's
+                    raise TokenStoreError(
+                        f"in the folder {folder}, other users could read the token: its file "
+                        "system has no private files; choose another one"
+                    )
+                file.write(record)
+                file.flush()
+                os.fsync(descriptor)
+            _patiently(lambda: draft.replace(self.path))
+        finally:
+            with suppress(OSError):  # it exists only after an error
+                draft.unlink()
+
+    def _remove(self) -> None:
+        if self.path.parent.exists():
+            _check_folder(self.path.parent)
+        self._remove_drafts(math.inf)
+        _patiently(lambda: self.path.unlink(missing_ok=True))
+
+    def _remove_drafts(self, before: float) -> None:
+        """Remove drafts that were written before a time, in seconds since 1970."""
+        # A process that was killed while it wrote leaves one. Who still writes, writes another.
+        for draft in self.path.parent.glob(f".{self.path.name}.*"):
+            with suppress(FileNotFoundError):
+                if draft.lstat().st_mtime < before:
+                    _patiently(draft.unlink)
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<PrivateFileStore {self.path}>"
+
+
+async def prepare_folder_of(path: Path) -> None:
+    """Create the folder of a file, if it is missing; TokenStoreError if others can write to it."""
+    await in_turn(_FILES, path, "prepared", partial(_prepare_folder, path.parent))
+
+
+def _prepare_folder(folder: Path) -> None:
+    """Create a folder if it is missing; raise TokenStoreError if others can write to it."""
+    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    status, problem = folder.stat(), None
+    if _is_of_another(status):
+        problem = "belongs to another user"
+    elif _HAS_MODES and status.st_mode & _OTHERS_WRITE:
+        problem = "can be written by others"
+    if problem:
+        raise TokenStoreError(
+            f"the folder {folder} {problem}: choose one that only you can write, such as a new "
+            "folder in it"
+        )
+
+
+def _is_of_another(status: os.stat_result) -> bool:
+    return _HAS_MODES and status.st_uid != os.getuid()
+
+
+def _patiently(work: Callable[[], T]) -> T:
+    """Do what Windows refuses as long as another process has the file open."""
+    for _ in range(0 if _HAS_MODES else _TRIES - 1):
+        with suppress(PermissionError):
+            return work()
+        time.sleep(_PAUSE)
+    return work()
