@@ -7,7 +7,6 @@ import shutil
 import socket
 import threading
 import time
-import traceback
 import webbrowser
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,6 @@ from gateway_sdk.auth import LoopbackReceiver, PasteFromTerminal, Token, login
 from gateway_sdk.auth._login.login import _first_token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import (
-    AuthorizationDeniedError,
     ConfigurationError,
     LoginError,
     LoginTimeoutError,
@@ -109,19 +107,6 @@ async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixtur
     assert printed.out == ""
     place = surfer.opened[0].rpartition("/")[0]
     assert [line.rpartition("/")[0] for line in printed.err.splitlines()[1:]] == [place]
-
-
-async def test_a_response_without_a_token_ends_the_login() -> None:
-    """After a response of another login, which is refused; with its own error, without texts."""
-    surfer = Surfer(FOREIGN, DENIED)
-    with pytest.raises(AuthorizationDeniedError) as caught:
-        await login(FLOW, browser=surfer, show=Reader())
-    join_threads()
-    assert surfer.statuses == [400, 200]
-    assert str(caught.value) == REFUSED
-    shown = "".join(traceback.format_exception(caught.value))
-    assert not any(secret in shown for secret in ("CANARY", asked_in(surfer.went[0])[1]))
-    await must_be_closed(surfer.went[0])
 
 
 async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:

@@ -92,38 +92,6 @@ def test_a_night_without_a_user_opens_few_windows(loop_time: Clock) -> None:
     virtual_time.run(night())
 
 
-@pytest.mark.parametrize("hold", [0.0, 30.0, 2 * HOUR])
-def test_a_success_sets_the_hold_back(loop_time: Clock, hold: float) -> None:
-    async def holds(source: SharedTokenSource, nobody: Nobody, count: int) -> list[float]:
-        taken: list[float] = []
-        for _ in range(count):
-            with pytest.raises(LoginTimeoutError):
-                await source.token()
-            began, asked = virtual_time.now(), len(nobody.windows)
-            while len(nobody.windows) == asked:
-                await asyncio.sleep(1)
-                source._renewal.start()
-                await turns(9)
-            taken.append(virtual_time.now() - began)
-            source._renewal.start()
-        return taken
-
-    async def day() -> None:
-        source = SharedTokenSource(Store(), nobody := Nobody(), hold=hold)
-        for _ in range(2):
-            expected = [max(1.0, min(hold * 2**n, max(hold, HOUR))) for n in range(4)]
-            assert await holds(source, nobody, 4) == expected
-            with pytest.raises(LoginTimeoutError):
-                await source.token()
-            nobody.is_back = True
-            await asyncio.sleep(2 * HOUR + 16 * hold)
-            await source.token()
-            nobody.is_back = False
-            await asyncio.sleep(hold + 61)
-
-    virtual_time.run(day())
-
-
 def test_a_login_that_hangs_ends_and_the_next_caller_starts_anew(loop_time: Clock) -> None:
     """As long as it hung, every call joined it."""
     asked: list[float] = []

@@ -71,16 +71,6 @@ def test_each_response_has_its_result(
         assert not any(secret in line for line in lines)
 
 
-def test_an_attempt_accepts_only_its_own_response() -> None:
-    first, second = FLOW.start(CALLBACK), FLOW.start(CALLBACK)
-    with pytest.raises(StateMismatchError, match="another login") as caught:
-        finish(second, fill(GOOD, first))
-    assert not any(secret in told(caught.value) for secret in (state_of(first), state_of(second)))
-    assert finish(second, GOOD) == finish(first, GOOD) == granted()
-    with pytest.raises(StateMismatchError, match="another login"):
-        finish(first, fill(GOOD, second))
-
-
 @pytest.mark.parametrize("in_query", [0, 1, 30_000])
 def test_the_longest_response_has_64_kib(in_query: int) -> None:
     for too_long in (0, 1):

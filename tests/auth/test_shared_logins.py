@@ -22,7 +22,7 @@ from gateway_sdk import (
     LoginTimeoutError,
 )
 from gateway_sdk._lock_file import LockFile
-from gateway_sdk.auth import MemoryStore, PrivateFileStore, SharedTokenSource, Token, _shared_source
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, _shared_source
 from gateway_sdk.auth._stores.store import dump
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
@@ -78,8 +78,10 @@ async def test_each_caller_gets_its_own_error(mistake: LoginError) -> None:
 
 WRONG = ConfigurationError("pass paste=")  # it opened no window
 OTHER = ConnectionFailedError("the broker is not there")
+LATE = LoginTimeoutError("nobody came")
 AGAIN = make_token("again")
 TOLD = {
+    str(LATE): "late",
     str(DENIED): "denied",
     str(WRONG): "wrong",
     str(OTHER): "other",
@@ -96,6 +98,12 @@ TOLD = {
         ([OTHER], 30, "other +29.9 other +0.2 2"),
         ([DENIED, DENIED], 0, "denied denied 3"),
         ([WRONG, WRONG], 30, "wrong wrong 3"),
+        # Without a user each hold is twice as long, up to an hour; a success sets it back.
+        ([LATE] * 2, 30, "late +29.9 late +0.2 late +59.9 late +0.2 3"),
+        ([LATE, LATE, AGAIN, LATE], 30, "late +30.1 late +60.1 again !late +29.9 late +0.2 5"),
+        ([LATE] * 4, 1000, "late +1000.1 late +2000.1 late +3599 late +1.1 late +3600.1 5"),
+        ([LATE] * 3, 7200, "late +7201 late +7199 late +2 late +7201 4"),
+        ([LATE] * 3, 0, "late late late 4"),
         # A gateway that refuses each token costs two logins; a server may issue the same again.
         ([], 30, "1 !2 !useless useless +30.1 3"),
         ([AGAIN, AGAIN], 30, "again !again again"),
@@ -329,11 +337,3 @@ async def test_a_login_takes_place_where_files_have_no_locks(
 
     monkeypatch.setattr(LockFile, "acquire", no_locks)
     assert await names(SharedTokenSource(store, Person()), 1) == {"1"}
-
-
-async def test_other_stores_are_not_locked() -> None:
-    people = (Person(), Person())
-    asking = [await begin(SharedTokenSource(MemoryStore(KEY), one), one) for one in people]
-    for person in people:
-        person.may_finish.set()
-    await asyncio.gather(*asking)

@@ -148,20 +148,6 @@ async def test_a_caller_gets_the_third_token_or_an_error(refused: int) -> None:
     assert person.asked == min(refused + 1, 3)
 
 
-async def test_tokens_of_the_store_that_are_refused_as_they_come_end_the_call() -> None:
-    class Fickle(Store):
-        async def load(self) -> Token | None:
-            await super().load()
-            token = make_token(self.loads)
-            asyncio.get_running_loop().call_soon(source.reject, token)
-            return token
-
-    source = SharedTokenSource(store := Fickle())
-    with pytest.raises(TokenRejectedError, match="refused each new access token at once"):
-        await source.token()
-    assert store.loads == 3
-
-
 async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(
     monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import AuthError, LoginRequiredError, Outcome, UnauthorizedError
+from gateway_sdk import AuthError, LoginRequiredError, Outcome
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.source import (
     FunctionTokenSource,
@@ -61,16 +61,6 @@ GIVEN: list[Callable[[Token], Any]] = [lambda token: token, called]
 
 
 @pytest.mark.parametrize("give", GIVEN)
-@pytest.mark.parametrize("life", [None, 3600.0, 0.001])
-async def test_a_token_is_sent_while_it_lasts(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock, give: Callable[[Token], Any], life: float
-) -> None:
-    gateway, engine, _ = scripted(monkeypatch, OK, access_token=give(lasting(life)))
-    await CALLS["create_customer"](gateway)
-    assert sent(engine) == [f"Bearer {CANARY}"]
-
-
-@pytest.mark.parametrize("give", GIVEN)
 @pytest.mark.parametrize("age", [0.0, 1e6])
 async def test_an_expired_token_is_not_sent(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, give: Callable[[Token], Any], age: float
@@ -98,23 +88,6 @@ async def test_a_token_that_expires_between_attempts_is_not_sent_again(
         await CALLS["order_history"](gateway)
     assert [attempt.status for attempt in caught.value.attempts] == [503]
     assert len(engine.requests) == 1
-
-
-async def _another_with_the_same_text() -> Token:
-    return Token(CANARY)
-
-
-@pytest.mark.parametrize("access_token", [Token(CANARY), _another_with_the_same_text])
-async def test_a_token_with_the_same_text_is_no_other_one(
-    monkeypatch: pytest.MonkeyPatch, access_token: Any
-) -> None:
-    """The gateway sees the text only: the same one is not sent twice."""
-    gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=access_token)
-    with pytest.raises(UnauthorizedError) as caught:
-        await CALLS["order_history"](gateway)
-    assert type(caught.value) is UnauthorizedError
-    assert len(engine.requests) == 1
-    assert CANARY not in told(caught.value)
 
 
 @pytest.mark.parametrize("kind", [LookupError, asyncio.CancelledError])

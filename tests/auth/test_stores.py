@@ -271,12 +271,6 @@ def test_a_broken_record_is_refused(record: bytes) -> None:
 
 # --- what is particular to the keyring of the operating system --------------------------------
 
-USES: list[Callable[[KeyringStore], Any]] = [
-    KeyringStore.load,
-    KeyringStore.delete,
-    lambda store: store.save(make_token("new")),
-]
-
 
 class PlaintextKeyring(Ring):
     """Its name says what it is."""
@@ -302,17 +296,6 @@ async def test_two_logouts_at_a_time_both_succeed(
     monkeypatch.setattr(ring, "delete_password", never)
     with pytest.raises(TokenStoreError, match="cannot be used here: PasswordDeleteError"):
         await store.delete()
-
-
-async def test_a_keyring_is_not_used_in_the_event_loop(ring: Ring) -> None:
-    """It may ask its user to unlock it. Creating the store does not use it."""
-    assert repr(KeyringStore(KEY)) == f"<KeyringStore gateway-sdk/{KEY.digest}>"
-    assert ring.threads == set()
-    for use in USES:
-        ring.threads.clear()
-        await use(KeyringStore(KEY))
-        assert ring.threads
-        assert threading.get_ident() not in ring.threads
 
 
 def chain(monkeypatch: pytest.MonkeyPatch, *rings: Ring) -> Any:

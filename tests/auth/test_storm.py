@@ -8,26 +8,20 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, strategies as st
 
 from gateway_sdk import (
     ConfigurationError,
-    DeadlineExceededError,
     GatewaySession,
     LoginError,
     LoginRequiredError,
-    Outcome,
-    SessionStateError,
-    TokenRejectedError,
 )
-from gateway_sdk._waiting import SingleFlight
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
 from gateway_sdk.auth.token import text_of
-from tests.support.calls import CALLS, pass_deadlines
+from tests.support.calls import CALLS
 from tests.support.failing_steps import turns
 from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names
 from tests.support.scripted import ScriptedEngine, scripted
-from tests.support.secrecy import CANARY, texts_of
+from tests.support.secrecy import CANARY
 
 
 async def test_a_thousand_callers_share_one_login() -> None:
@@ -77,72 +71,14 @@ def test_a_source_serves_one_event_loop_after_the_other() -> None:
     assert person.asked == 2
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 30)), min_size=1, max_size=20
-    )
-)
-def test_work_runs_once_for_all_whoever_is_cancelled(callers: list[tuple[int, int, int]]) -> None:
-    """Callers that stay wait for its end, unless the work is ended; no two runs overlap."""
-
-    async def scenario() -> None:
-        running = most = 0
-
-        async def work() -> None:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            try:
-                await turns(4)
-            finally:
-                try:
-                    await turns(2)
-                finally:
-                    running -= 1
-
-        flight = SingleFlight(work)
-        tasks: list[asyncio.Task[None]] = []
-        cancelled: set[asyncio.Task[None]] = set()
-        is_ended = False
-        for pause, action, which in callers:
-            tasks.append(asyncio.create_task(flight.join()))
-            await turns(pause)
-            victim = tasks[which % len(tasks)]
-            if action == 1 and victim.cancel():
-                cancelled.add(victim)
-            elif action == 2:
-                await flight.end()
-                is_ended = True
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        await turns(20)  # the work of the cancelled callers has ended
-        for task, result in zip(tasks, results, strict=True):
-            was_ended = is_ended and isinstance(result, asyncio.CancelledError)
-            assert result is None or was_ended or task in cancelled
-        assert (most, running) == (min(most, 1), 0)
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(scenario())
-
-
 async def test_an_error_without_callers_is_not_reported() -> None:
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
-    begun = asyncio.Event()
-
-    async def fails() -> None:
-        try:
-            begun.set()
-            await asyncio.Event().wait()
-        finally:
-            raise LookupError
-
-    flight = SingleFlight(fails)
-    caller = asyncio.create_task(flight.join())
-    await begun.wait()
-    await leave(caller)
-    await flight.end()
-    del caller  # its traceback keeps the work alive
-    await asyncio.sleep(0)  # so does the turn of the event loop that reported its end
+    source = SharedTokenSource(Store(), person := Person(LoginError("no")))
+    await leave(await begin(source, person))
+    person.may_finish.set()
+    await asyncio.wait([source._renewal.start()])
+    del source
     gc.collect()
     assert reports == []
 
@@ -242,29 +178,6 @@ async def test_a_useless_token_is_renewed(
 
 
 @pytest.mark.parametrize(
-    ("kept", "told", "outcomes"),
-    [
-        (None, "there is no access token", [Outcome.NOT_SENT]),
-        (make_token("old", expires_at=1e6), "expired at", [Outcome.NOT_SENT]),
-        (make_token("old"), "refused the access token", [Outcome.REFUSED, Outcome.NOT_SENT]),
-    ],
-)
-async def test_without_a_user_a_call_names_the_command(
-    monkeypatch: pytest.MonkeyPatch, kept: Token | None, told: str, outcomes: list[Outcome]
-) -> None:
-    """Before anything is sent, or after the 401; then the next call is not sent."""
-    source = SharedTokenSource(Store(kept))
-    gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=source)
-    for outcome in outcomes:
-        with pytest.raises(LoginRequiredError, match=f"{told}.*`gateway login`") as caught:
-            await CALLS["create_customer"](gateway)
-        assert (caught.value.outcome, caught.value.operation) == (outcome, "create_customer")
-        assert len(caught.value.attempts) == (outcome is Outcome.REFUSED)
-        assert CANARY not in texts_of(caught.value)
-    assert len(engine.requests) == len(outcomes) - 1
-
-
-@pytest.mark.parametrize(
     "base_url",
     [
         "https://other.test",
@@ -286,52 +199,6 @@ async def test_a_token_goes_to_its_own_gateway_only(
     ):
         with pytest.raises(ConfigurationError, match="own gateway only"):
             make()
-
-
-async def test_a_login_outlives_the_calls_and_sessions_that_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Deadlines and closed sessions end their own calls only; the next call finds the login."""
-    source = SharedTokenSource(Store(), person := Person())
-    person.may_finish.clear()
-    patient, engine, _ = scripted(monkeypatch, OK, access_token=source)
-    waiting = asyncio.create_task(CALLS["create_customer"](patient))
-    await person.started.wait()
-    for _ in range(5):
-        gateway, _, _ = scripted(monkeypatch, OK, access_token=source, drain=0)
-        hasty = asyncio.create_task(CALLS["create_customer"](gateway))
-        await asyncio.sleep(0)
-        pass_deadlines(gateway)
-        with pytest.raises(DeadlineExceededError) as caught:
-            await hasty
-        assert caught.value.outcome is Outcome.NOT_SENT
-        closed = asyncio.create_task(CALLS["create_customer"](gateway))
-        await asyncio.sleep(0)
-        await gateway.aclose()
-        with pytest.raises(SessionStateError):
-            await closed
-    assert (person.asked, person.done) == (1, 0)
-    person.may_finish.set()
-    await waiting
-    await CALLS["create_customer"](patient)
-    assert (sent(engine), person.asked) == (["1", "1"], 1)
-
-
-async def test_a_gateway_that_refuses_all_tokens_says_so_to_every_caller(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A thousand calls cost two logins and end with the same error; another call sends nothing."""
-    source = SharedTokenSource(Store(), person := Person())
-    gateway, engine, _ = scripted(monkeypatch, *[REFUSED] * 4000, access_token=source)
-    errors = await asyncio.gather(
-        *(CALLS["create_customer"](gateway) for _ in range(1000)), return_exceptions=True
-    )
-    requests = len(engine.requests)
-    with pytest.raises(TokenRejectedError, match="of the latest logins") as late:
-        await CALLS["create_customer"](gateway)
-    assert {type(error) for error in errors} == {TokenRejectedError}
-    assert (person.asked, len(engine.requests)) == (2, requests)
-    assert (late.value.outcome, late.value.status) == (Outcome.NOT_SENT, 401)
 
 
 async def test_a_wrong_401_stops_no_headless_worker(clock: Clock) -> None:
