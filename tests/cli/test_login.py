@@ -37,25 +37,6 @@ asyncio.run(work())
 """
 
 
-def test_login_serves_a_worker_until_the_logout(
-    call_gateway: Call, settings: Settings, tmp_path: Path
-) -> None:
-    """One process logs in with a command as its browser, and another works with the token."""
-    logged_in = call_gateway("login", "--browser", browser_command(tmp_path, "any", "minute"))
-    text = text_of(kept())
-    worker = subprocess.run(
-        [sys.executable, "-c", WORKER], capture_output=True, check=False, text=True
-    )
-    ended = [call_gateway(command) for command in ("status", "logout", "status", "logout")]
-
-    assert (logged_in.status, worker.returncode) == (0, 0)
-    assert re.search(r"Until .*, in 0:0[01]:\d\d\n", logged_in.out)
-    assert worker.stdout.strip().isdecimal()
-    assert [one.status for one in ended] == [0, 0, 1, 0]
-    shown = [worker.stderr, *(one.out + one.err for one in (logged_in, *ended))]
-    assert not any(text in words for words in shown)
-
-
 @pytest.mark.posix
 @pytest.mark.parametrize("arguments", [["--no-browser"], ["--paste"]])
 def test_interruption_ends_the_wait_quietly(
@@ -75,18 +56,18 @@ def test_interruption_ends_the_wait_quietly(
     assert kept() is None
 
 
-@pytest.mark.usefixtures("tab")
 def test_login_tells_a_shell_what_programs_and_commands_lack(
-    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is printed is done; then a worker and a command use the login, as with the options."""
+    """A command is the browser; what is printed is done; a worker and a command use the login."""
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
     for variable in settings:
         monkeypatch.delenv(variable)
     pairs = zip(("--base-url", "--auth-url", "--client-id"), settings.values(), strict=True)
     options = [*chain.from_iterable(pairs)]
 
-    told = call_gateway("login", *options).out
+    told = call_gateway("login", "--browser", browser_command(tmp_path), *options).out
+    token = text_of(kept())
     asked = call_gateway("countries", "austria", *options, GATEWAY_ACCESS_TOKEN="")
     for command, variable, text in re.findall(r"\n  (\w+) (\w+)=?(.*)", told):
         monkeypatch.setenv(variable, "" if command == "unset" else text)
@@ -99,6 +80,7 @@ def test_login_tells_a_shell_what_programs_and_commands_lack(
     assert told.endswith(f"in their shell:\n  unset GATEWAY_ACCESS_TOKEN\n{exports}")
     assert (worker.stdout.strip().isdecimal(), worker.stderr) == (True, "")
     assert (asked.status, status) == (0, 0)
+    assert token not in told
 
 
 def test_ctrl_c_ends_the_wait_that_keeps_the_port(
@@ -170,7 +152,7 @@ everywhere = pytest.mark.parametrize(
 def test_without_a_browser_the_address_is_pasted(
     without_browser: Path, start_in_terminal: StartInTerminal, settings: Settings
 ) -> None:
-    """As over ssh: no text browser takes the terminal, and --paste need not be known."""
+    """As over ssh: no text browser takes the terminal, and what is pasted is not shown."""
     terminal = start_in_terminal("login")
     shown = terminal.read_until(ASKED)
     terminal.wait_until_unseen()
@@ -180,6 +162,10 @@ def test_without_a_browser_the_address_is_pasted(
 
     assert (status, without_browser.exists()) == (0, False)
     assert shown.startswith("No browser is opened here: log in with one on any machine.\r\n")
+    assert "Logged in." in shown
+    assert tab.token not in shown
+    assert tab.state not in shown.replace(tab.url, "")
+    assert terminal.echoes
     assert text_of(kept()) == tab.token
 
 
@@ -300,21 +286,6 @@ def asked(start_in_terminal: StartInTerminal, settings: Settings) -> tuple[Termi
     shown = terminal.read_until(ASKED)
     terminal.wait_until_unseen()
     return terminal, shown
-
-
-def test_pasted_address_logs_in_and_is_not_shown(asked: tuple[Terminal, str]) -> None:
-    terminal, shown = asked
-    tab = log_in_elsewhere(shown)
-
-    terminal.type(f"{tab.answer}\n")
-    status, shown = terminal.end()
-
-    assert status == 0
-    assert "Logged in." in shown
-    assert tab.token not in shown
-    assert tab.state not in shown.replace(tab.url, "")
-    assert terminal.echoes
-    assert text_of(kept()) == tab.token
 
 
 def test_interruption_while_pasting_restores_the_terminal(asked: tuple[Terminal, str]) -> None:
