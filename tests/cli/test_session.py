@@ -3,7 +3,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
 from operator import methodcaller
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from gateway_sdk import errors
 from gateway_sdk.areas.aml import KycArea
 from gateway_sdk.cli import arguments
 from gateway_sdk.cli.login import for_a_shell, place_of
-from gateway_sdk.cli.process import CommandError, Stop
+from gateway_sdk.cli.process import Stop
 from gateway_sdk.cli.session import DONE, explain, quote, settings_of_command
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ErrorPayload
@@ -296,27 +295,3 @@ def test_missing_extra_of_a_store_is_named(
     assert status == 2
     assert err.endswith(f" needs the extra [{module}]: pip install 'gateway-sdk[{module}]'\n")
     assert bool(out) == (command == "status")  # which shows the settings before
-
-
-@pytest.mark.parametrize(
-    "name", ["GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER", "GATEWAY_TENANT_ID"]
-)
-@pytest.mark.parametrize(
-    ("base_url", "refused"),
-    [
-        ("https://gateway.test/other-path", False),
-        ("https://other.test", True),
-        ("http://gateway.test", True),
-        ("https://gateway.test:8443", True),
-    ],
-)
-def test_secret_or_tenant_of_the_environment_goes_to_no_other_gateway(
-    monkeypatch: pytest.MonkeyPatch, name: str, base_url: str, refused: bool
-) -> None:
-    monkeypatch.setenv("GATEWAY_BASE_URL", GIVEN[0])
-    monkeypatch.setenv(name, "canary")
-
-    arguments.GIVEN["base_url"] = base_url
-
-    with pytest.raises(CommandError, match=f"^{name} is for another") if refused else nullcontext():
-        assert "canary" in settings_of_command().values()

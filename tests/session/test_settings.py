@@ -306,13 +306,14 @@ def test_variable_that_is_missing_or_wrong_is_named(
 
 
 @pytest.mark.parametrize("name", ["access_token", "token_header", "tenant_id"])
+@pytest.mark.parametrize("base_url", ["https://other.test", "https://gateway.test:8443"])
 def test_secret_of_the_environment_goes_to_no_other_gateway(
-    environment: pytest.MonkeyPatch, name: str
+    environment: pytest.MonkeyPatch, name: str, base_url: str
 ) -> None:
     environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
     environment.setenv("GATEWAY_TENANT_ID", CANARY)
     complete: EnvironmentSettings = {
-        "base_url": "https://other.test",
+        "base_url": base_url,
         "access_token": "other",
         "token_header": None,
         "tenant_id": None,
