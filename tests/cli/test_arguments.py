@@ -17,7 +17,6 @@ from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.rates import (
     choose_range,
     day_of,
-    parse_concurrency,
     parse_day,
     parse_span,
     parse_symbols,
@@ -46,8 +45,6 @@ ago = partial(day_of, today=TODAY)
         (parse_symbols, "ALL,USD", ["ALL", "USD"]),
         (parse_span, "30d", 30),
         (parse_span, " 6W ", 42),
-        (parse_concurrency, "1", 1),
-        (parse_concurrency, "adaptive", "adaptive"),
         # A date, a word, or so long ago; a month ago is the same day, or the last of a shorter one.
         (ago, " 2026-01-31 ", date(2026, 1, 31)),
         (ago, "today", TODAY),

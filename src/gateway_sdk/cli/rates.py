@@ -99,10 +99,6 @@ def parse_span(text: str) -> int:
     return days
 
 
-def parse_concurrency(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
-
-
 START: Final = option("DAY", f"The first day: {FORMATS}.", parser=parse_day)
 End: TypeAlias = Annotated[
     date | None, option("DAY", "The last day; today by default.", parser=parse_day)
@@ -328,8 +324,7 @@ def bulk_rates(
         int | None, option("SPAN", "The days of one request, such as 30d or 6w.", parser=parse_span)
     ] = None,
     concurrency: Annotated[
-        Any,
-        option("CALLS", 'Calls at a time; "adaptive" finds the best.', parser=parse_concurrency),
+        str, option("CALLS", 'Calls at a time; "adaptive" finds the best.')
     ] = "adaptive",
     retry_failed: Annotated[bool, switch("--retry-failed", "Also what failed before.")] = False,
     patience: Annotated[
@@ -359,7 +354,8 @@ def bulk_rates(
     kept = journal or out.with_name(f"{out.name}.db")
     if kept.resolve() == out.resolve():
         raise CommandError("--out and --journal are the same file")
-    options = {"concurrency": concurrency, "deadline": deadline, "retry_failed": retry_failed}
+    calls = int(concurrency) if concurrency.isdecimal() else concurrency
+    options = {"concurrency": calls, "deadline": deadline, "retry_failed": retry_failed}
     if workers or cluster:
         options |= _on_workers(workers, cluster)
     _fetch(run, kept, {**options, "patience": patience})
