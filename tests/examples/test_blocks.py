@@ -11,7 +11,6 @@ import pytest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from tests.bulk.runs import rows
 from tests.support import documents
-from tests.support.forks import Forks
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
@@ -24,13 +23,6 @@ CONSOLES = documents.every("console")
 
 def by_name(block: documents.Block) -> str:
     return block.name
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    running = Forks()
-    yield running
-    running.end()
 
 
 @pytest.fixture
@@ -62,13 +54,13 @@ def token_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("token_endpoint")
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
-def test_every_program_of_the_documents_runs(
-    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block, forks: Forks
+async def test_every_program_of_the_documents_runs(
+    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
     """A Python block is a whole program, beside the files that its document says to save."""
     documents.save_files(block.document, tmp_path)
 
-    ended = documents.run_program(block.text, tmp_path, forks)
+    ended = await documents.run_program(block.text, tmp_path)
 
     assert ended.status == 0, ended.err
     assert "Error" not in ended.err

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
-from tests.support.forks import Forks
 
 ROOT: Final = Path(__file__).parents[2]
 STAND_INS: Final = Path(__file__).with_name("standins")
@@ -104,12 +103,10 @@ def save_for_type_checkers(folder: Path) -> None:
     )
 
 
-def run_program(code: str, folder: Path, forks: Forks) -> Ended:
+async def run_program(code: str, folder: Path) -> Ended:
     (folder / "program.py").write_text(code, encoding="utf-8")
     shutil.copytree(STAND_INS, folder, dirs_exist_ok=True)
-    status = forks.run(folder, _environment())
-    out, err = ((folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
-    return Ended(status, out, err)
+    return await run(sys.executable, "-W", "error", "program.py", folder=folder)
 
 
 async def run_console(block: Block, folder: Path, base_url: str) -> Ended:
