@@ -18,8 +18,13 @@ from benchmarks.rounds import Seen, measure_part
 RESULTS: Final = Path(__file__).parent / "results"
 
 
-def measure(names: list[str], *, short: bool, rounds: int | None) -> dict[str, Seen]:
-    """Measure parts one after the other, and print each table as soon as it is there."""
+def measure(
+    names: list[str], *, short: bool, rounds: int | None
+) -> tuple[dict[str, Seen], dict[str, str]]:
+    """Measure parts one after the other, and print each table as soon as it is there.
+
+    Returns the figures, and what commands with targets of their own have printed.
+    """
     parts = {}
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
@@ -32,7 +37,7 @@ def measure(names: list[str], *, short: bool, rounds: int | None) -> dict[str, S
             found = results({}, {name: parts[name]}, {name: left_out(name)})
             print(*page.part_of(found, name), sep="\n")
             print(f"({time.perf_counter() - began:.0f} s)\n", flush=True)
-    return parts
+        return parts, {file.stem: file.read_text() for file in Path(folder).glob("*.txt")}
 
 
 def status(text: str) -> None:
@@ -54,8 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(given.parts) - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     about, names = machine(), given.parts or list(PARTS)
-    parts = measure(names, short=given.short, rounds=given.rounds)
+    parts, printed = measure(names, short=given.short, rounds=given.rounds)
     found = results(about, parts, {name: why for name in names if (why := left_out(name))})
+    found["printed"] = printed
     print(*page.budgets(found), sep="\n")
     if given.short:
         print("It was a short run, whose figures are too rough to judge by.")

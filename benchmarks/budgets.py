@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from benchmarks.measures.connections import RARE, WAYS as ROUTES
 from benchmarks.measures.counts import WAYS
 from benchmarks.measures.instructions import BY_HAND, SHARED, TRACED
 from benchmarks.measures.opening import HTTPS, STORED
@@ -87,6 +88,15 @@ BUDGETS: Final = (
     Budget("loop held, https, 1st call, ms", "opening", HTTPS, ("held_first_cpu_ms",), 10.0),
     Budget("loop held, stored login, ms", "opening", STORED, ("held_opening_cpu_ms",), 15.0),
     Budget("deadline passed by, ms", "deadlines", OURS, ("late_ms",), 500.0),
+    Budget("writes sent after a deadline", "deadlines", OURS, ("sent_late",), 0.0),
+    *(
+        Budget(f"{way}, connections / callers", "connections", way, ("connections",), 1.1)
+        for way in ROUTES
+    ),
+    Budget(f"{RARE} over TLS, time / ideal", "connections", RARE, ("time",), 1.05),
+    Budget("embedded cluster, 1000 items, s", "embedded", "cluster.run", ("seconds",), 6.0),
+    Budget("cluster, the program, ms an item", "embedded", "cluster.run", ("cpu_ms",), 0.1),
+    Budget("the README's tests, s", "suite", "pytest", ("seconds",), 180.0),
     *(
         Budget(f"{variant} / curl", "upload", variant, ("ratio_curl",), 0.97, at_least=True)
         for variant in ("gateway file", "gateway stream")

@@ -1,7 +1,7 @@
 """The figures of a run as tables, for the terminal and for the end of benchmarks/README.md.
 
 `python -m benchmarks.page` makes the charts and the page anew from the kept figures of the last
-whole run; a whole run does so, too.
+whole run, and prints the table of the budgets; a whole run does so, too.
 """
 
 import json
@@ -33,7 +33,10 @@ def write(results: Path = RESULTS, page: Path = PAGE) -> None:
 def tables(found: Found) -> str:
     """Return all figures of a run."""
     parts = (part_of(found, name) for name in found["parts"])
-    return "\n".join([*_machine(found["machine"]), *budgets(found), *(x for p in parts for x in p)])
+    lines = [*_machine(found["machine"]), *budgets(found), *(x for p in parts for x in p)]
+    for name, text in found.get("printed", {}).items():
+        lines += [f"What `{name}` printed\n", f"```text\n{text.strip()}\n```\n"]
+    return "\n".join(lines)
 
 
 def part_of(found: Found, name: str) -> Iterator[str]:
@@ -124,3 +127,4 @@ def _short(value: float) -> str:
 if __name__ == "__main__":
     draw(RESULTS, RESULTS.parent)
     write()
+    print(*budgets(json.loads(RESULTS.read_text())), sep="\n")

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from benchmarks.measures.commands import COMMANDS
+from benchmarks.measures.connections import RARE, WAYS as ROUTES
 from benchmarks.measures.counts import IMPORTS, WAYS
 from benchmarks.measures.cpu import level
 from benchmarks.measures.instructions import BY_HAND, KINDS, TRACED
@@ -137,9 +138,9 @@ PARTS: Final = {
         {"rounds": 1, "lists": 2, "long": 1},
     ),
     "deadlines": Part(
-        "How late the last of calls ends that wait at their deadline, ms",
+        "How late the last of calls ends that wait at their deadline, ms; writes that leave late",
         (OURS,),
-        {"3,000 calls": "late_ms"},
+        {"3,000 calls": "late_ms", "of 200 writes": "sent_late"},
         {"rounds": 3, "calls": 3000},
         {"rounds": 1, "calls": 60},
     ),
@@ -160,6 +161,28 @@ PARTS: Final = {
         {"rounds": 5, "mib": 1024},
         {"rounds": 1, "mib": 32},
         "upload_server",
+    ),
+    "connections": Part(
+        "Connections of 1000 calls by caller; rare writes over TLS, 100 ms away: time / ideal",
+        (*ROUTES, RARE),
+        {"connections": "connections", "time": "time"},
+        {"rounds": 1},
+        {"rounds": 1},
+    ),
+    "embedded": Part(
+        "A Dask cluster of two workers: 1000 items from start to end, s; the program's CPU, ms",
+        ("cluster.run",),
+        {"time": "seconds", "CPU of an item": "cpu_ms"},
+        {"rounds": 3, "items": (1000, 6000)},
+        {"rounds": 1, "items": (10, 20)},
+        "counting_gateway",
+    ),
+    "suite": Part(
+        "The README's test command, without its installations, s",
+        ("pytest",),
+        {"time": "seconds"},
+        {"rounds": 1, "tests": ()},
+        {"rounds": 1, "tests": ("tests/shape/test_path.py",)},
     ),
     "targets": Part(
         "Commands with targets of their own: 1 if all are kept",

@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.measures.load import Figures
@@ -19,9 +21,12 @@ TARGETS: Final = {
 
 
 async def measure(variant: str, url: str, given: dict[str, Any]) -> Figures:
-    """Run a command, and return whether it kept what it has to keep."""
+    """Run a command, keep what it prints in the folder, and return whether it kept its targets."""
     del url
     module, *words = TARGETS[variant]
     command = [sys.executable, "-m", f"benchmarks.{module}", *words, *given["more"]]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=sys.stderr)
-    return {"kept": float(await process.wait() == 0)}
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=PIPE)
+    printed, _ = await process.communicate()
+    file = Path(given["folder"], f"{variant}.txt")
+    await asyncio.to_thread(file.write_bytes, printed)
+    return {"kept": float(process.returncode == 0)}

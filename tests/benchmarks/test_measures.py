@@ -123,11 +123,13 @@ async def test_a_bare_environment_has_no_extra(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_command_says_whether_it_kept_its_targets(
-    monkeypatch: pytest.MonkeyPatch, kept: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: bool
 ) -> None:
     monkeypatch.setattr(targets, "TARGETS", {"some": ("soak", "--calls", "10" if kept else "ten")})
 
-    assert await targets.measure("some", "", {"more": ()}) == {"kept": float(kept)}
+    given = {"more": (), "folder": str(tmp_path)}
+    assert await targets.measure("some", "", given) == {"kept": float(kept)}
+    assert bool((tmp_path / "some.txt").read_text()) == kept
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -51,7 +51,7 @@ def test_a_ratio_is_that_of_neighbours() -> None:
 def test_a_budget_is_met_up_to_its_limit(budget: Budget, beyond: bool) -> None:
     """One figure beyond it is enough to miss it; without the other variant nothing is judged."""
     values = [budget.limit] * len(budget.figures)
-    values[-1] *= (0.99 if budget.at_least else 1.01) if beyond else 1
+    values[-1] += beyond * (-0.01 if budget.at_least else 0.01) * (budget.limit or 1)
     seen: Seen = {budget.theirs or "": {name: [1.0] for name in budget.figures}}
     ours = [value + budget.more for value in values]
     seen[budget.ours] = {name: [value] for name, value in zip(budget.figures, ours, strict=True)}
@@ -74,7 +74,7 @@ def test_a_short_run_measures_everything(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # else it would be what is measured
 
     # These take minutes, for the processes of all variants; `test_measures` has one of each.
-    names = [name for name in PARTS if name not in (*COUNTED, "targets")]
+    names = [name for name in PARTS if name not in (*COUNTED, "suite", "targets")]
     missed = command.main([*names, "--short", "--results", str(tmp_path)])
 
     output = capsys.readouterr().out
@@ -96,7 +96,7 @@ def test_only_a_whole_run_replaces_the_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part alone, or a short run, leaves the figures of the last whole run as they are."""
-    monkeypatch.setattr(command, "measure", lambda names, **_: {name: ALL[name] for name in names})
+    monkeypatch.setattr(command, "measure", lambda names, **_: ({it: ALL[it] for it in names}, {}))
     monkeypatch.setattr(command, "RESULTS", tmp_path / "results")
 
     command.main(["cpu"])
@@ -124,6 +124,7 @@ def test_the_page_keeps_its_text_and_has_the_new_figures(tmp_path: Path, busy: f
     some = ALL["cpu"][OURS] | {"server_busy 50": [busy]}
     seen = ALL | {"cpu": ALL["cpu"] | {OURS: some}}
     found = results(machine(), seen, {"countries": {"aiohttp": "not installed"}})
+    found["printed"] = {"soak": "all is well\n"}
     (tmp_path / "results.json").write_text(json.dumps(found))
     text = tmp_path / "page.md"
     text.write_text(f"# Text\n\n{page.HEADING}old\n")
@@ -134,6 +135,7 @@ def test_the_page_keeps_its_text_and_has_the_new_figures(tmp_path: Path, busy: f
     assert once.startswith(f"# Text\n\n{page.HEADING}\nMade on ")
     assert "| curl file | 1.50 (1.00 to 2.00) |" in once
     assert "| aiohttp | left out: not installed |" in once
+    assert once.endswith("What `soak` printed\n\n```text\nall is well\n```\n")
     assert once.count("missed") == sum(not budget["met"] for budget in found["budgets"])
     assert f"is {busy:.0%} busy at most ({OURS}, 50)" in once
     assert ("That is too much" in once) == (busy > page.FULL_SERVER)
