@@ -139,3 +139,15 @@ async def test_an_error_that_is_not_ours_ends_the_attempts(
 
     assert caught.value in steps
     assert len(engine.requests) == min(len(steps), 2)
+
+
+async def test_an_error_of_others_says_once_what_became_of_a_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bug = ZeroDivisionError("bug")
+    gateway, _, _ = scripted(monkeypatch, bug)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            await CALLS["create_customer"](gateway)
+
+    assert bug.__notes__ == ["create_customer: it is unknown whether the gateway did it"]
