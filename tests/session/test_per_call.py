@@ -4,8 +4,7 @@ import dataclasses
 import inspect
 import json
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import httpx
 import pytest
@@ -23,20 +22,8 @@ from gateway_sdk._http.request import RequestTemplate
 from gateway_sdk.areas import Area
 from gateway_sdk.operations import OPERATIONS, Operation
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from tests.support.calls import ARGUMENTS, method_of
 from tests.support.recorder import Recorder
-
-SERIES: Final = ("EUR", ["USD", "GBP"], "2026-01-05", "2026-01-06")
-
-
-def method_of(gateway: GatewaySession, operation: Operation[Any]) -> Callable[..., Any]:
-    areas = (vars(gateway)[name] for name in ("customer", "currency", "wallet", "aml", "kyc"))
-    (method,) = (
-        getattr(area, operation.name)
-        for area in (*areas, gateway.country_data)
-        if hasattr(area, operation.name)
-    )
-    found: Callable[..., Any] = method
-    return found
 
 
 def gateway_of(sandbox: Sandbox) -> GatewaySession:
@@ -46,19 +33,6 @@ def gateway_of(sandbox: Sandbox) -> GatewaySession:
         tenant_id="acme",
         transport=sandbox.transport(),
     )
-
-
-ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {  # of what a new sandbox has
-    "create_customer": ({"externalCustomerId": "crm-1815"},),
-    "revise_customer": ("customer-0001", {"email": "ada@example.com"}),
-    "exchange_rate_series": SERIES,
-    "order_history": (1, 1),
-    "trading_order_history": ("customer-0001",),
-    "cancel_order": ("wallet-0004", "order-0056"),
-    "upload_document": (b"scan", "image/png"),
-    "change_document_status": ("document-0001", b"verified", "image/png"),
-    "update_document": ("document-0001", b"verified", "image/png"),
-}
 
 
 def shape_of(value: Any) -> Any:
@@ -77,7 +51,7 @@ async def test_the_example_of_a_reply_is_the_sandboxs(
         gateway = GatewaySession(url, access_token=SANDBOX_ACCESS_TOKEN, tenant_id="acme")
     else:
         gateway = gateway_of(gateway_sandbox)
-    method = method_of(gateway, operation)
+    method = method_of(gateway, operation.name)
     text = inspect.getdoc(method) or ""
     shown = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     if (other := re.search(r"as\s`(\w+)`\s(?:has|returns)", text)) and not shown:
@@ -108,7 +82,7 @@ async def test_send_says_the_same_with_more() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
-    method: Any = method_of(gateway_of(Sandbox()), operation)
+    method: Any = method_of(gateway_of(Sandbox()), operation.name)
     texts = map(inspect.getdoc, (method, type(method.__self__), Area))
     named = set(re.findall(r"^    (\w+Error): ", "\n".join(filter(None, texts)), re.MULTILINE))
 

@@ -18,6 +18,7 @@ from gateway_sdk._call.options import OPTIONS, PER_CALL, PerCall
 from gateway_sdk._checks import shown
 from gateway_sdk._transport.settings import CONNECTION
 from gateway_sdk.session import DECLARED
+from tests.support.calls import ARGUMENTS
 
 URL: Final = "https://gateway.test"
 
@@ -33,19 +34,11 @@ async def measure(item: str) -> int:
 
 
 VALID: Final[dict[str, tuple[Any, ...]]] = {  # what cannot be left out
+    **ARGUMENTS,
     "GatewaySession": (URL,),
     "run": (measure, ["a"]),
     "send": (operations.LIST_COUNTRIES,),
-    "create_customer": ({},),
-    "revise_customer": ("c-1", {"email": "ada@example.com"}),
-    "exchange_rate_series": ("EUR", "USD", "2026-01-05", "2026-01-06"),
     "exchange_rate_series_bulk": ([],),
-    "order_history": (1, 1),
-    "trading_order_history": ("c-1",),
-    "cancel_order": ("w-1", "o-1"),
-    "change_document_status": ("d-1", b"verified"),
-    "update_document": ("d-1", b"scan"),
-    "upload_document": (b"scan",),
 }
 ALONE: Final[dict[str, Any]] = {
     "GatewaySession": GatewaySession, "GatewayTransport": GatewayTransport, "run": bulk.run,

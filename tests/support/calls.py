@@ -2,30 +2,40 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
+from inspect import get_annotations
 from typing import Any, Final
 
 from gateway_sdk import GatewaySession
+from gateway_sdk.operations import OPERATIONS
 
 Call = Callable[[GatewaySession], Coroutine[Any, Any, Any]]
 
-CALLS: Final[dict[str, Call]] = {
-    "create_customer": lambda gateway: gateway.customer.create_customer({"customerName": "Ada"}),
-    "revise_customer": lambda gateway: gateway.customer.revise_customer("c-1", {"email": "a@b.c"}),
-    "exchange_rate_series": lambda gateway: gateway.currency.exchange_rate_series(
-        base="EUR", symbols="USD", start_date="2026-01-01", end_date="2026-01-31"
-    ),
-    "order_history": lambda gateway: gateway.wallet.order_history(page=1, take=10),
-    "trading_order_history": lambda gateway: gateway.wallet.trading_order_history("c-1"),
-    "spot_trading_available_balance": lambda gateway: (
-        gateway.wallet.spot_trading_available_balance()
-    ),
-    "cancel_order": lambda gateway: gateway.wallet.cancel_order("w-1", "o-1"),
-    "change_document_status": lambda gateway: gateway.aml.change_document_status("d-1", "ok"),
-    "update_document": lambda gateway: gateway.aml.update_document("d-1", b"scan"),
-    "upload_document": lambda gateway: gateway.aml.upload_document(b"scan"),
-    "send_webhook": lambda gateway: gateway.kyc.send_webhook(),
-    "list_countries": lambda gateway: gateway.country_data.list_countries(),
+ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {  # of what a new sandbox has
+    "create_customer": ({"externalCustomerId": "crm-1815"},),
+    "revise_customer": ("customer-0001", {"email": "ada@example.com"}),
+    "exchange_rate_series": ("EUR", ["USD", "GBP"], "2026-01-05", "2026-01-06"),
+    "order_history": (1, 10),
+    "trading_order_history": ("customer-0001",),
+    "cancel_order": ("wallet-0004", "order-0056"),
+    "change_document_status": ("document-0001", b"verified"),
+    "update_document": ("document-0001", b"scan"),
+    "upload_document": (b"scan",),
 }
+
+
+def method_of(gateway: GatewaySession, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    areas = (getattr(gateway, area) for area in get_annotations(GatewaySession))
+    (method,) = (getattr(area, name) for area in areas if hasattr(area, name))
+    found: Callable[..., Coroutine[Any, Any, Any]] = method
+    return found
+
+
+async def _call(name: str, gateway: GatewaySession) -> Any:
+    return await method_of(gateway, name)(*ARGUMENTS.get(name, ()))
+
+
+CALLS: Final[dict[str, Call]] = {one.name: partial(_call, one.name) for one in OPERATIONS}
 
 
 class Renewing:

@@ -57,7 +57,9 @@ async def test_a_call_goes_through_a_tunnel(
         assert ours not in head
     assert len(place.gateway.requests) == 3
     for request in place.gateway.requests:
-        assert request.startswith(b"DELETE /wallet/1.0.0/w-1/orders/o-1 HTTP/1.1\r\n")
+        assert request.startswith(
+            b"DELETE /wallet/1.0.0/wallet-0004/orders/order-0056 HTTP/1.1\r\n"
+        )
         assert b"Authorization: Bearer token-1\r\n" in request
         assert b"proxy" not in request.lower()
 
@@ -94,7 +96,7 @@ async def test_plain_http_is_forwarded(authority: str) -> None:
         assert await CALLS["cancel_order"](session) == {}
 
     (head,) = place.proxy.heads
-    target = f"http://{authority}/wallet/1.0.0/w-1/orders/o-1"
+    target = f"http://{authority}/wallet/1.0.0/wallet-0004/orders/order-0056"
     assert head.startswith(f"DELETE {target} HTTP/1.1\r\n".encode())
     assert BASIC in head.split(b"\r\n")
     (request,) = place.gateway.requests
