@@ -263,26 +263,30 @@ async def test_given_transport_is_closed_with_the_session(used: bool) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 401, 404, 429, 500])
-@pytest.mark.parametrize("in_hook", [True, False])
+@pytest.mark.parametrize("place", ["request", "response", "transport"])
+@pytest.mark.parametrize("by_session", [True, False])
 async def test_the_error_of_another_call_says_nothing_about_this_one(
-    status: int, in_hook: bool
+    library: Any, status: int, place: str, by_session: bool
 ) -> None:
-    """A hook or transport that calls a gateway itself: the write is not refused, nor repeated."""
-    sent = 0
-    other = session(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
+    """A hook or transport that calls a server itself: the write is not refused, nor repeated."""
+    sent: list[Any] = []
+    refusing = library.MockTransport(lambda _: library.Response(status))
 
     async def report(_: object) -> None:
-        await other.kyc.send_webhook()
+        if by_session:
+            await session(transport=refusing).kyc.send_webhook()
+        async with library.AsyncClient(transport=refusing) as other:
+            (await other.get(BASE_URL)).raise_for_status()
 
-    async def handle(request: httpx.Request) -> httpx.Response:
-        nonlocal sent
-        sent += 1
-        if not in_hook:
+    async def handle(request: Any) -> Any:
+        sent.append(request)
+        if place == "transport":
             await report(request)
-        return httpx.Response(200)
+        return library.Response(200)
 
-    async with httpx.AsyncClient(
-        transport=httpx.MockTransport(handle), event_hooks={"response": [report] if in_hook else []}
+    hooks: dict[str, list[Any]] = {"request": [], "response": [], "transport": [], place: [report]}
+    async with library.AsyncClient(
+        transport=library.MockTransport(handle), event_hooks=hooks
     ) as client:
         retry = RetryPolicy(backoff=0.0)
         gateway = session(access_token=Renewing(), http_client=client, retry=retry)
@@ -291,7 +295,7 @@ async def test_the_error_of_another_call_says_nothing_about_this_one(
 
     assert (caught.value.operation, caught.value.outcome) == ("upload_document", Outcome.UNKNOWN)
     assert caught.value.advice is Advice.CHECK
-    assert sent == 1
+    assert len(sent) == (place != "request")
 
 
 @pytest.mark.parametrize("name", ["create_customer", "cancel_order", "order_history"])

@@ -69,6 +69,8 @@ class ClientTransport:
         try:
             return await self._client.send(request, auth=None, follow_redirects=False, stream=True)
         except self._library.HTTPStatusError as error:  # from a hook: here a status is no error
+            if error.request is not request:  # the status of another request, which the hook made
+                raise
             response = error.response
             if response.is_stream_consumed:
                 return response
@@ -165,10 +167,12 @@ def _failures_of(library: Any) -> Generator[None]:
     """Raise the errors of another library as those of httpx with the same name."""
     try:
         yield
-    except (library.RequestError, library.InvalidURL) as error:
+    except (library.HTTPError, library.InvalidURL) as error:
         if library is httpx:
             raise
-        name = next(kind.__name__ for kind in type(error).__mro__ if hasattr(httpx, kind.__name__))
+        # One with a status cannot be made of a text alone: it becomes an HTTPError.
+        kinds = (kind for kind in type(error).__mro__ if kind is not library.HTTPStatusError)
+        name = next(kind.__name__ for kind in kinds if hasattr(httpx, kind.__name__))
         raise getattr(httpx, name)(str(error)) from None
 
 
