@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -170,29 +171,41 @@ async def test_a_transport_around_ours_proves_nothing(
     assert len(caught.value.attempts) == 1
 
 
-@pytest.mark.parametrize("first", ["lost", "refused"])
-async def test_a_client_that_sends_twice(first: str) -> None:
-    """The second sending inside of one attempt says nothing about the first."""
-    sendings = 0
+@pytest.mark.parametrize("ways", ["lost, refused", "refused, refused", "refused, lost"])
+@pytest.mark.parametrize("raised", [0, 1], ids=["the first error", "the second error"])
+@pytest.mark.parametrize(
+    "place",
+    ["a subclass", "a subclass, a new request", "an instance, a new request", "the library"],
+)
+async def test_a_client_that_sends_twice(
+    monkeypatch: pytest.MonkeyPatch, place: str, raised: int, ways: str
+) -> None:
+    """Inside of one attempt, neither sending says anything about the other."""
+    send, failures = httpx.AsyncClient.send, list[Exception]()
 
-    class Twice(httpx.AsyncClient):
-        async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-            nonlocal sendings
-            sendings += 1
-            try:
-                return await super().send(request, **options)
-            except httpx.TransportError:
-                sendings += 1
-                request.url = httpx.URL(f"http://127.0.0.1:{port}/x")
-                return await super().send(request, **options)
+    async def twice(self: Any, request: httpx.Request, **options: Any) -> httpx.Response:
+        with pytest.raises(httpx.TransportError) as first:
+            await send(self, request, **options)
+        request.url = httpx.URL(urls[1])
+        if "new" in place:
+            request = httpx.Request("POST", urls[1])
+        with pytest.raises(httpx.TransportError) as second:
+            await send(self, request, **options)
+        failures.extend([first.value, second.value])
+        raise failures[raised]
 
-    port = free_port()
-    async with raw_server(hang_up) as url, Twice(transport=GatewayTransport()) as client:
-        address = url if first == "lost" else f"http://127.0.0.1:{port}"
+    kind = type("Twice", (httpx.AsyncClient,), {"send": twice} if "subclass" in place else {})
+    if place == "the library":
+        monkeypatch.setattr(httpx.AsyncClient, "send", twice)
+    async with raw_server(hang_up) as url, kind(transport=GatewayTransport()) as client:
+        if "instance" in place:
+            client.send = partial(twice, client)
+        refusing = f"http://127.0.0.1:{free_port()}"
+        urls = [url if way == "lost" else refusing for way in ways.split(", ")]
         with pytest.raises(GatewayError) as caught:
-            await CALLS["create_customer"](session(address, client))
+            await CALLS["create_customer"](session(urls[0], client))
 
-    assert sendings == 2
+    assert len(failures) == 2
     assert caught.value.outcome is Outcome.UNKNOWN
 
 

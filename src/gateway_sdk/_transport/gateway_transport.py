@@ -2,7 +2,7 @@
 
 import ssl
 from functools import partial
-from typing import Unpack, cast
+from typing import Any, Unpack, cast
 
 import httpx
 
@@ -32,7 +32,9 @@ def make_transport(config: EngineConfig, url: httpx.URL) -> Transport:
     if client is not None:
         library = library_of(client, "AsyncClient")
         through = ClientTransport(client, library)
-        return CustomTransport(through, limiter, library, tells_what_was_sent=_has_ours(client))
+        return CustomTransport(
+            through, limiter, library, tells_what_was_sent=_has_ours(client, library)
+        )
     if transport is not None:
         return CustomTransport(transport, limiter, library_of(transport, "AsyncBaseTransport"))
 
@@ -75,6 +77,8 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         own: Transmission | None = request.extensions.get(EXTENSION)
         # Once: if something in the client sends the request again, the outcome is unknown.
         if own is None or not own.is_awaited:
+            if own is not None:
+                own.failed_unsent = None
             own = Transmission()
         own.is_awaited = own.sent = False
         try:
@@ -117,8 +121,12 @@ def response_of(reply: RawReply) -> httpx.Response:
     return httpx.Response(reply.status, headers=reply.fields, stream=stream)
 
 
-def _has_ours(client: AnyClient) -> bool:
-    """Tell whether the user's client sends through a `GatewayTransport`."""
-    # Exactly: around another transport, or in a subclass, it may be one of several that are tried.
+def _has_ours(client: AnyClient, library: Any) -> bool:
+    """Tell whether the user's client sends through a `GatewayTransport`, and once."""
+    # Exactly: around another transport, in a subclass, or in a client that has its own way to
+    # send, it may be one of several that are tried.
     # httpx has no public way to see it; if it renames the attribute, outcomes are UNKNOWN.
-    return type(vars(client).get("_transport")) is GatewayTransport
+    kinds = type(client).__mro__
+    changed = client, *kinds[: kinds.index(library.AsyncClient)]
+    sends_itself = any("send" in name for one in changed for name in vars(one))
+    return type(vars(client).get("_transport")) is GatewayTransport and not sends_itself
