@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+import sys
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from types import FrameType
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -13,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
 
 from gateway_sdk import Outcome, UnexpectedReplyError, operations
-from gateway_sdk._http.reply import RawReply, decode
+from gateway_sdk._http.reply import ContentError, RawReply, decode
 from gateway_sdk.models import Country
 from tests.http.replying import replying
 from tests.interface_table import COUNTRY
@@ -132,7 +134,7 @@ class ExactOrder(BaseModel, strict=True):
         (dict[str, Any], b'{"a":12345678901234567890.12}', {"a": EXACT}),
         (dict[str, Decimal], b'{"a":12345678901234567890.12}', {"a": EXACT}),
         (list[float], b"[1.5]", [1.5]),
-        (list[Decimal], b"[1.5,1.50]", [Decimal("1.5"), Decimal("1.50")]),  # the same float
+        (list[Decimal], b"[1.5,1.50]", [Decimal("1.5"), Decimal("1.5")]),  # the same number
         (Any, b"[1.5,1.50]", [Decimal("1.5"), Decimal("1.50")]),
         (list[Any], b"[[0.25,{}]]", [[Decimal("0.25"), {}]]),
         (tuple[Decimal, date], b'[12345678901234567890.12,"2026-01-31"]', (EXACT, DAY)),
@@ -154,6 +156,68 @@ async def test_every_digit_is_kept_for_parse_float(into: Any, body: bytes, value
     with pytest.raises(UnexpectedReplyError) as caught:
         await gateway.send(operations.CANCEL_ORDER, path=ORDER, into=dict[str, float])
     assert caught.value.problems == "b: Input should be a valid number"
+
+
+def reply_of(body: bytes) -> RawReply:
+    fields = [(b"content-type", b"application/json")]
+    return RawReply(200, fields, dict(fields), body=body)
+
+
+class Steps:
+    """Counts the lines of Python that run, and stops what runs too many."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def __enter__(self) -> None:
+        self._before = sys.gettrace()
+        sys.settrace(self._follow)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _follow(self, _frame: FrameType, event: str, _arg: object) -> Any:
+        self._left -= event == "line"
+        if self._left < 0:
+            raise RuntimeError("too many steps")
+        return self._follow
+
+
+SPELLINGS = ["1.{}", "-1.{}", "0.{}", "0.1{}", "1.5{}", "1.0{}e300", "-0.0{}", "-1.50{}E1"]
+CROWDS = [
+    *([text.format("0" * n) for n in range(1, 50)] for text in SPELLINGS),
+    [f"0.1000000000000000055511151231257827{n}" for n in range(20_000)],
+    [
+        text + f"{n:04}"
+        for n in range(500)
+        for text in ("1.00000000000000000", "0.99999999999999999")
+    ],
+]
+
+
+@pytest.mark.parametrize("texts", CROWDS, ids=lambda texts: texts[0])
+def test_numbers_that_share_a_float_are_told_apart_in_few_steps(texts: list[str]) -> None:
+    reply = reply_of(f"[{','.join(texts)}]".encode())
+
+    with Steps(100 * len(texts)):
+        found = decode(reply, operations.CANCEL_ORDER, list[Decimal], Decimal)
+
+    assert found == [Decimal(text) for text in texts]
+
+
+def test_spellings_of_a_number_beyond_floats_end() -> None:
+    texts = [f"1.{'0' * n}e999" for n in range(1, 50)]
+    body = f"[{','.join(texts)}]".encode()
+    with Steps(100_000), pytest.raises(ContentError):
+        decode(reply_of(body), operations.CANCEL_ORDER, list[Decimal], Decimal)
+
+
+async def test_a_country_may_hold_a_number_in_many_spellings() -> None:
+    """Its unknown fields are open."""
+    body = b'[{"id":1,"lat":1.0,"long":1.00,"area":1.000}]'
+    with Steps(100_000):
+        (country,) = await replying(body, parse_float=Decimal).country_data.list_countries()
+    assert country.model_extra == dict.fromkeys(("lat", "long", "area"), Decimal(1))
 
 
 class Color(Enum):
@@ -262,8 +326,7 @@ def test_exact_numbers_are_taken_as_the_same_json_is_without_them(into: Any, tex
     """By every type, strict ones too: no number passes for a text, and a text may be a date."""
     body = f"[{text},0.5]".encode()  # there is a number in any case
     wanted = tuple[into, Any]
-    fields = [(b"content-type", b"application/json")]
-    reply = RawReply(200, fields, dict(fields), body=body)
+    reply = reply_of(body)
 
     try:
         expected = TypeAdapter(wanted).validate_json(body)

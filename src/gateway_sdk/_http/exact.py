@@ -21,19 +21,24 @@ _WITH_EXTRAS: Final = frozenset({"model-fields", "typed-dict"})
 
 
 class Numbers:
-    """Gives each text of a number a float of its own, as `parse_float` of json."""
+    """Gives each number a float of its own, as `parse_float` of json."""
 
     def __init__(self, parse_float: Any) -> None:
         self._parse = parse_float
-        self._texts: dict[float, str] = {}
+        self._places: dict[Decimal, float] = {}
+        self._last: dict[float, float] = {}  # the place found last, by where the search began
         self.exact: dict[float, tuple[Any, float, str]] = {}
 
     def __call__(self, text: str) -> float:
-        value = float(text)
-        place = value if math.isfinite(value) else math.copysign(sys.float_info.max, value)
-        while self._texts.setdefault(place, text) != text:  # 1.5 and 1.50
-            place = math.nextafter(place, 0.0 if abs(place) > 1 else math.inf)
-        self.exact[place] = self._parse(text), value, text
+        value, number = float(text), Decimal(text)  # 1.5 and 1.50 are one number
+        place = self._places.get(number)
+        if place is None:
+            start = value if math.isfinite(value) else math.copysign(sys.float_info.max, value)
+            place = self._last.get(start, start)
+            while place in self.exact:  # one direction only, so it ends
+                place = math.nextafter(place, 0.0) or sys.float_info.min
+            self._places[number] = self._last[start] = place
+            self.exact[place] = self._parse(text), value, text
         return place
 
 
