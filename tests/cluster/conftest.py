@@ -137,8 +137,9 @@ def shared(one_gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture
-def own(gateway: Gateway, tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster without workers, whose processes a test may end."""
-    with closing(Cluster(tmp_path, **gateway.environment)) as cluster:
+def own(gateway: Gateway, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster without workers, whose processes a test may end; the parameter is a setting."""
+    settings = getattr(request, "param", {})
+    with closing(Cluster(tmp_path, **gateway.environment, **settings)) as cluster:
         cluster.scheduler.start()
         yield cluster

@@ -53,12 +53,17 @@ async def wrong(gateway: GatewaySession, number: int) -> Any:
 async def killing(gateway: GatewaySession, number: int) -> Any:
     if number == 7:
         os.kill(os.getpid(), signal.SIGKILL)
-    return await rates(gateway, number)
+    return await timed(gateway, number)
 
 
 async def endless(gateway: GatewaySession, number: int) -> Any:
     await rates(gateway, number)
     await asyncio.Event().wait()
+
+
+async def some(gateway: GatewaySession, number: int) -> Any:
+    """Never end from the 400th item on."""
+    return await (rates if number < 400 else endless)(gateway, number)
 
 
 async def timed(gateway: GatewaySession, number: int) -> float:

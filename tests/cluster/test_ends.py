@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import Client
 
-from gateway_sdk import bulk
+from gateway_sdk import RateLimit, bulk
 from gateway_sdk.cluster import _dask
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
 from tests.cluster.conftest import ROOT, Cluster, Gateway
-from tests.cluster.test_run import Results, results_of
+from tests.cluster.test_run import Results, assert_holds, results_of, until_nothing_is_left
 from tests.support.ports import free_port
+
+FULL = pytest.mark.full
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,12 @@ def assert_all_done(results: Results, number: int) -> None:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    "own",
+    [{}, pytest.param({"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}, marks=FULL)],
+    ids=["pending", "KilledWorker"],  # what becomes of the tasks of a dead worker
+    indirect=True,
+)
 async def test_a_worker_is_killed_and_another_one_stopped(
     gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +72,7 @@ async def test_an_error_of_the_chunk_itself_ends_the_run(monkeypatch: pytest.Mon
         await results_of(jobs.same, range(3))
 
 
-@pytest.mark.full
+@FULL
 async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own: Cluster) -> None:
     own.add_workers()
     told = set[str]()
@@ -87,16 +94,14 @@ async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own:
     assert all(f"the scheduler {own.address}" in text for text in told)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.full)]
-)
-async def test_the_program_ends_and_does_only_what_is_missing(
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+async def test_the_program_ends_and_the_workers_stop_and_only_what_is_missing_is_done(
     gateway: Gateway, shared: Cluster, tmp_path: Path, number: int
 ) -> None:
     options: Any = {"address": shared.address, "journal": str(tmp_path / "j.db"), "job": "test"}
     code = (
         "import asyncio; from tests.cluster.test_run import *\n"
-        f"run = results_of(jobs.rates, range(600), **{options}, concurrency=2, chunk=20)\n"
+        f"run = results_of(jobs.some, range(600), **{options}, concurrency=1, chunk=20)\n"
         "asyncio.run(run)"
     )
     before = gateway.counts()["requests"]
@@ -106,10 +111,7 @@ async def test_the_program_ends_and_does_only_what_is_missing(
     await gateway.until(before + 250)
     program.send_signal(number)
     await program.wait()
-    async with Client(shared.address, asynchronous=True) as client:
-        while any((await client.run(jobs.left)).values()):
-            assert number == signal.SIGKILL  # which closes no session: that takes ten seconds
-            await asyncio.sleep(0.2)
+    await until_nothing_is_left(shared)
 
     results = await results_of(jobs.rates, range(600), **options)
 
@@ -117,7 +119,7 @@ async def test_the_program_ends_and_does_only_what_is_missing(
     assert any(result.from_journal for result in results)
 
 
-@pytest.mark.full
+@FULL
 async def test_all_workers_are_gone_for_longer_than_patience(
     gateway: Gateway, own: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +148,7 @@ async def test_there_is_no_worker(own: Cluster, monkeypatch: pytest.MonkeyPatch)
 LACKS: dict[str, tuple[str, str]] = {
     "the package": (
         "import sys; sys.modules['gateway_sdk'] = None",
-        r"install gateway-sdk\[cluster\] there",
+        r"gateway_sdk.*; it needs gateway-sdk\[cluster\]",
     ),
     "the version": (
         "import platform; platform.python_version = lambda: '3.9.1'",
@@ -154,7 +156,7 @@ LACKS: dict[str, tuple[str, str]] = {
     ),
     "the function": (
         "import sys; sys.modules['tests.cluster.jobs'] = None",
-        r"ModuleNotFoundError: import of tests\.cluster\.jobs halted",
+        r"ModuleNotFoundError.*import of tests\.cluster\.jobs halted",
     ),
 }
 
@@ -165,7 +167,7 @@ def lacking(what: str, folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
-@pytest.mark.full
+@FULL
 @pytest.mark.parametrize("what", LACKS)
 async def test_a_worker_that_lacks_something_and_one_that_does_not(
     gateway: Gateway, own: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -181,7 +183,7 @@ async def test_a_worker_that_lacks_something_and_one_that_does_not(
     assert_all_done(await results_of(jobs.rates, range(8), **options), 8)
 
 
-@pytest.mark.full
+@FULL
 @pytest.mark.parametrize("what", ["the package", "the version"])
 async def test_a_scheduler_that_lacks_something(
     gateway: Gateway, tmp_path: Path, what: str
@@ -189,7 +191,7 @@ async def test_a_scheduler_that_lacks_something(
     environment = gateway.environment | lacking(what, tmp_path)
     with closing(Cluster(tmp_path, **environment)) as bad:
         bad.scheduler.start()
-        with pytest.raises(ConfigurationError, match=f"cannot pass the work on.*{LACKS[what][1]}"):
+        with pytest.raises(ConfigurationError, match=f"cannot be used.*{LACKS[what][1]}"):
             await results_of(jobs.same, [1], address=bad.address)
 
 
@@ -208,7 +210,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.full
+@FULL
 async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
     gateway: Gateway, tmp_path: Path
 ) -> None:
@@ -222,12 +224,16 @@ async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
     assert err == b""
 
 
-@pytest.mark.full
+@FULL
 async def test_an_item_that_kills_its_process_is_named(gateway: Gateway) -> None:
-    results = {result.item: result.error for result in await results_of(jobs.killing, range(100))}
+    options: Any = {"rate_limit": RateLimit(30, 0.5), "at_once": 4}
+    results = {
+        result.item: result for result in await results_of(jobs.killing, range(100), **options)
+    }
 
-    error = results.pop(7)
+    error = results.pop(7).error
     assert isinstance(error, GatewayError)
     assert error.outcome is Outcome.UNKNOWN
     assert str(error) == "each process ended that did this item alone"
-    assert list(results.values()) == [None] * 99
+    assert [result.error for result in results.values()] == [None] * 99
+    assert_holds(RateLimit(30, 0.5), [result.value for result in results.values()])

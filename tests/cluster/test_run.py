@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import aclosing, closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +165,17 @@ async def test_two_runs_on_one_cluster_and_two_with_one_journal(
     assert len(first) == len(other) == 60
 
 
+async def until_nothing_is_left(cluster: Cluster) -> None:
+    async with Client(cluster.address, asynchronous=True) as client:
+        is_left = True
+        while is_left:
+            await asyncio.sleep(0.1)
+            is_left = any((await client.run(jobs.left)).values())
+
+
 @pytest.mark.parametrize("ends", ["early", "deadline"])
 async def test_nothing_is_left_on_any_worker(gateway: Gateway, shared: Cluster, ends: str) -> None:
+    await until_nothing_is_left(shared)
     before = gateway.counts()["requests"]
     options: Any = {"address": shared.address, "chunk": 1, "at_once": 16}
     if ends == "deadline":
@@ -176,8 +186,7 @@ async def test_nothing_is_left_on_any_worker(gateway: Gateway, shared: Cluster, 
         await gateway.until(before + 8, run)
         run.cancel()
         await asyncio.wait([run])
-    async with Client(shared.address, asynchronous=True) as client:
-        assert set((await client.run(jobs.left)).values()) == {0}
+    await until_nothing_is_left(shared)
     assert gateway.counts()["requests"] == before + 8
 
 
@@ -208,15 +217,30 @@ async def test_over_tls_no_log_of_dask_shows_an_item_or_a_value(
     assert "DEBUG" in own.logs()
 
 
-async def test_the_rate_is_that_of_all_workers_together(gateway: Gateway, shared: Cluster) -> None:
-    results = await results_of(
-        jobs.timed, range(90), address=shared.address, rate_limit=RateLimit(30, 0.5), chunk=4
-    )
-    times = sorted(result.value for result in results)
+def assert_holds(limit: RateLimit, times: list[float]) -> None:
+    """Look at each window of the limit; a thousandth is for what rounds."""
+    end = 0.999 * limit.seconds
+    assert max(sum(then <= time < then + end for time in times) for then in times) <= limit.requests
 
-    in_a_window = [sum(then <= time < then + 0.499 for time in times) for then in times]
-    assert max(in_a_window) <= 30
-    assert 1.0 < times[-1] - times[0] < 20
+
+async def test_the_rate_is_that_of_all_workers_together(gateway: Gateway, shared: Cluster) -> None:
+    limit = RateLimit(30, 0.5)
+    options: Any = {"address": shared.address, "rate_limit": limit, "chunk": 4}
+    times = [result.value for result in await results_of(jobs.timed, range(90), **options)]
+
+    assert_holds(limit, times)
+    assert 1.0 < max(times) - min(times) < 20
+
+
+@pytest.mark.parametrize(("requests", "at_once"), [(30, 4), (3, 8), (7, 2)])
+def test_all_slots_together_have_the_rate_and_so_has_a_chunk_alone(
+    requests: int, at_once: int
+) -> None:
+    limits = import_module("gateway_sdk.cluster.run")._limits
+    *shares, alone = limits(RateLimit(requests, 2.0), at_once)
+
+    assert sum(1 / share.seconds for share in shares) == pytest.approx(requests / 2.0)
+    assert alone == RateLimit(1, 2.0 / requests)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -14,7 +14,6 @@ LONGEST, SHORTEST = 450, 30  # lines
 SHORT_ALL_THE_SAME: Final = {
     "_pyinstaller/hook-gateway_sdk.py",  # its name is PyInstaller's
     "_version.py",
-    "cluster/_local.py",  # a process of its own
 }
 FACES: Final = (gateway_sdk, auth, bulk, cluster, models, otel, sandbox)
 # Public too: the bases of the models, whose methods users call, and the text of `gateway --help`.

@@ -3,30 +3,20 @@
 import asyncio
 import logging
 import os
-import subprocess
 import sys
-from collections import Counter
 from contextlib import AsyncExitStack, suppress
-from copy import copy
 from importlib import import_module
-from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
+from uuid import uuid4
 
-from gateway_sdk.cluster._worker import (
-    VERSIONS,
-    EndOfRun,
-    KilledError,
-    Results,
-    Sealed,
-    check,
-    run_chunk,
-    stop,
-)
+from gateway_sdk.cluster._worker import VERSIONS, EndOfRun, Results, Sealed, check, run_chunk
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError
-from gateway_sdk.rate_limit import RateLimit
 
 _distributed: Any = import_module("distributed")  # has types in parts only
-_LOST: Final = OSError, AssertionError, asyncio.CancelledError, _distributed.CancelledError
+_ENDED: Final = (
+    OSError, AssertionError, asyncio.CancelledError, _distributed.CancelledError,
+    _distributed.KilledWorker,  # several that had the same address
+)  # fmt: skip
 
 _LOOK: Final = 0.5
 """Seconds between two looks at the workers."""
@@ -40,132 +30,133 @@ _JOIN: Final = 12.0
 _START: Final = 60.0
 """Seconds within which a worker on this machine has to be there: it may be busy."""
 
-_DEATHS: Final = 4
-"""How many workers of a chunk end, before the chunk is the cause."""
+_NEED: Final = "it needs gateway-sdk[cluster], and the modules of the function and the items"
+
+_WORKERS: Final = (
+    "-P", "-m", "distributed.cli.dask_worker", "--nthreads", "4", "--memory-limit", "0",
+    "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "5",
+)  # fmt: skip
+_VARIABLES: Final = {"DASK_LOGGING__DISTRIBUTED": "critical"}
+if sys.platform != "win32":  # what all import, is imported once
+    _VARIABLES["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 
 
 class Workers:
     """The workers of a scheduler, or those of one on this machine."""
 
-    def __init__(self, run: str, work: Sealed, place: str | int, security: Any) -> None:
-        self._run, self._work, self._place, self._security = run, work, place, security
+    def __init__(self, work: Sealed, place: str | int, security: Any) -> None:
+        self._work, self._place, self._security = work, place, security
         self._address = place if isinstance(place, str) else ""
         self._name = self._address or "on this machine"
         self._client: Any = None
         self._local = AsyncExitStack()
-        self._looking = asyncio.Lock()
-        self._looked = self._since = -_JOIN  # when it was; when a worker could do the work
-        self._problem: BaseException | None = None
-        self._has_worked = False
+        self._looking: asyncio.Task[None] | None = None
         self._there: dict[str, float] = {}  # by worker: when the scheduler heard of it
-        self._checked: dict[str, str | None] = {}  # by worker: why it cannot do the work
-        self._given = Counter[str]()  # by worker: chunks
+        self._checked: dict[str, str] = {}  # by worker: why it cannot do the work; else ""
+        self._since = 0.0  # when a worker was there that may be fit
+        self._given: dict[asyncio.Task[Results], str] = {}  # chunks, and their workers
+        self._has_begun = False
 
-    async def do(self, slot: int, rate: RateLimit | None, items: list[Any]) -> Results:
-        """Do a chunk, also elsewhere if its worker does not answer."""
-        arguments = slot, rate, Sealed(items)
-        tries, deaths = dict[asyncio.Task[Any], str](), 0
+    async def do(self, chunk: Sealed) -> Results | None:
+        """Do a chunk, also elsewhere if its worker does not answer; None if it has ended."""
+        tries = dict[asyncio.Task[Results], str]()
         try:
-            while deaths < _DEATHS:
-                fit = await self._look()
-                for task in [task for task, worker in tries.items() if worker not in self._there]:
-                    self._forget(tries, task)
-                    deaths += 1
+            while self._there.keys() >= {*tries.values()}:
+                fit = self._fit()
                 if fit and not fit & {*tries.values()}:
-                    worker = min(fit, key=self._given.__getitem__)
-                    task = asyncio.ensure_future(self._try(self._client, worker, *arguments))
-                    tries[task] = worker
-                    self._given[worker] += 1
-                tick = asyncio.ensure_future(asyncio.sleep(_LOOK))
-                await asyncio.wait([*tries, tick], return_when=asyncio.FIRST_COMPLETED)
-                tick.cancel()
+                    worker = min(fit, key=[*self._given.values()].count)
+                    task = asyncio.ensure_future(self._try(worker, chunk))
+                    self._given[task] = tries[task] = worker
+                    task.add_done_callback(self._given.pop)
+                look = self._look_together()
+                await asyncio.wait([*tries, look], return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in tries if task.done()]:
-                    self._forget(tries, task)
-                    if results := self._result(task):
+                    if results := self._results(task, tries[task]):
                         return results
+                    if self._checked.get(tries[task]):
+                        del tries[task]
+                if look.done():
+                    look.result()
         finally:
-            for task in [*tries]:
-                self._forget(tries, task)
-        raise KilledError
+            for task in tries:
+                task.cancel()
+        return None
 
-    def _forget(self, tries: "dict[asyncio.Task[Any], str]", task: "asyncio.Task[Any]") -> None:
-        task.cancel()
-        self._given[tries.pop(task)] -= 1
-
-    async def _try(self, client: Any, worker: str, *arguments: Any) -> Results | None:
-        """Give a chunk to a worker; None if it cannot do the work."""
+    async def _try(self, worker: str, chunk: Sealed) -> Results:
+        self._has_begun = True
         if worker not in self._checked:  # a task that it cannot load would end it
-            question = check, VERSIONS, self._work
-            answers = await client.run(*question, workers=[worker], on_error="return")
-            if isinstance(answer := answers.get(worker, OSError()), OSError):  # it has gone
-                self._there.pop(worker, None)
-                return None
-            self._checked[worker] = _lack(answer)
-        if self._checked[worker]:
-            return None
-        future = client.submit(run_chunk, self._work, *arguments, pure=False, workers=worker)
-        results: Results = (await future.result()).open()
-        self._has_worked = True
+            await self._client.run(check, VERSIONS, workers=[worker])
+            self._checked[worker] = ""
+        key = f"gateway-sdk-{uuid4().hex}"
+        arguments = VERSIONS, key, self._work, chunk
+        future = self._client.submit(run_chunk, *arguments, key=key, workers=worker)
+        try:
+            results: Results = (await future.result()).open()
+        finally:
+            future.release()  # a worker that is at it then stops
         return results
 
-    def _result(self, task: "asyncio.Task[Results | None]") -> Results | None:
+    def _results(self, task: "asyncio.Task[Results]", worker: str) -> Results | None:
+        """Return the results of a try; None if the worker has ended, or cannot do the work."""
         try:
             return task.result()
-        except _distributed.KilledWorker:  # they had the same address
-            raise KilledError from None
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, _LOST) or not self._is_connected:
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - of any kind
+            if not self._is_connected:
                 raise self._gone("went away during the work") from None
-            raise EndOfRun(self._wrong(f"cannot do the work: {error!r}")) from error
-
-    async def _look(self) -> set[str]:
-        """Return the workers that answer and can do the work; raise what is wrong."""
-        now = asyncio.get_running_loop().time
-        async with self._looking:
-            if now() - self._looked >= _LOOK:
-                self._problem = await self._ask()
-                self._looked = now()
-        if self._problem is not None:
-            raise copy(self._problem)
-        return self._fit()
+            if isinstance(error, _ENDED):
+                self._there.pop(worker, None)  # until the next look
+            else:
+                self._checked[worker] = repr(error)
+            return None
 
     def _fit(self) -> set[str]:
+        """Return the workers that answer, and are not known to be unfit."""
         last = max(self._there.values(), default=0.0)
         return {one for one in self._able() if last - self._there[one] < _SILENT}
 
     def _able(self) -> set[str]:
-        """Return those that are not known to be unfit."""
         return {one for one in self._there if not self._checked.get(one)}
 
-    async def _ask(self) -> BaseException | None:
-        """Ask the scheduler who is there; return what is wrong."""
+    def _look_together(self) -> "asyncio.Task[None]":
+        """Return the look at the workers that all chunks wait for."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._look())
+        return self._looking
+
+    async def _look(self) -> None:
+        """Ask the scheduler who is there; raise what is wrong."""
+        loop = asyncio.get_running_loop()
         try:
-            if not self._is_connected:
+            if self._is_connected:
+                await asyncio.sleep(_LOOK)
+            else:
                 await self._connect()
+                self._since = loop.time()
             async with asyncio.timeout(_SILENT):
                 found = await self._client.scheduler.identity()
-        except EndOfRun as end:
-            return end
         except (OSError, _distributed.CancelledError):
             await self._leave()
             problem = self._gone("does not answer: is it running?")
-            return problem if self._given else EndOfRun(problem)
-        except (TypeError, ValueError, RuntimeError) as error:  # of the address, or of TLS
-            return EndOfRun(self._wrong(f"cannot be used: {error}"))
+            raise problem if self._has_begun else EndOfRun(problem) from None
+        except ImportError as error:
+            raise EndOfRun(self._wrong(f"cannot be used: {error}; {_NEED}")) from error
+        except (TypeError, ValueError, RuntimeError) as error:  # of the address, TLS, or `check`
+            raise EndOfRun(self._wrong(f"cannot be used: {error}")) from error
         self._there = {one: about["last_seen"] for one, about in found["workers"].items()}
         self._checked = {one: self._checked[one] for one in self._there if one in self._checked}
-        now = asyncio.get_running_loop().time()
         # Those that do not answer may only be busy; Dask removes them after its `worker-ttl`.
         if self._able():
-            self._since = now
-        return self._absence() if now - self._since >= _JOIN else None
+            self._since = loop.time()
+        elif loop.time() - self._since >= _JOIN:
+            raise self._absence()
 
     def _absence(self) -> BaseException:
-        if self._has_worked or (self._given and not self._there):
-            return self._gone("has no worker any more")
-        for worker, problem in self._checked.items():
-            unfit = f"has {len(self._there)} workers, and none is fit; {worker}: {problem}"
+        if self._there:
+            worker, problem = next(iter(self._checked.items()))
+            unfit = f"has {len(self._there)} workers, and none is fit; {worker}: {problem}; {_NEED}"
             return EndOfRun(self._wrong(unfit))
+        if self._has_begun:
+            return self._gone("has no worker any more")
         start = f"start one with `dask worker {self._address}`"
         return EndOfRun(self._gone(f"has no worker after {_JOIN:.0f} s: {start}"))
 
@@ -181,38 +172,31 @@ class Workers:
 
     async def _connect(self) -> None:
         await self._leave()
-        if isinstance(self._place, int) and not self._address:
-            self._address = await self._start()
+        if not self._address:
+            await self._start()
         self._client = await _distributed.Client(
             self._address, asynchronous=True, timeout=_SILENT, security=self._security
         )
-        try:  # a scheduler loads what is submitted; one that cannot would say nothing
-            lack = await self._client.run_on_scheduler(check, VERSIONS, None)
-        except ImportError as error:
-            lack = _lack(error)
-        if lack:
-            raise EndOfRun(self._wrong(f"cannot pass the work on: {lack}"))
+        # A scheduler loads what is submitted; one that cannot would say nothing.
+        await self._client.run_on_scheduler(check, VERSIONS)
         if isinstance(self._place, int):
             with suppress(TimeoutError):
                 await self._client.wait_for_workers(self._place, _START)
-        self._since = asyncio.get_running_loop().time()
 
-    async def _start(self) -> str:
+    async def _start(self) -> None:
         """Start a scheduler in this process, and workers beside it that read no `__main__`."""
         cluster = _distributed.LocalCluster(
             n_workers=0, asynchronous=True, dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL, host="127.0.0.1",
         )  # fmt: skip
-        address = (await self._local.enter_async_context(cluster)).scheduler_address
+        self._address = (await self._local.enter_async_context(cluster)).scheduler_address
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", Path(__file__).with_name("_local.py"), address, str(self._place),
-            env=os.environ | {
-                "PYTHONPATH": os.pathsep.join(sys.path), "DASK_LOGGING__DISTRIBUTED": "critical"
-            },
-            stdin=subprocess.PIPE, start_new_session=True,
+            sys.executable, *_WORKERS, "--nworkers", str(self._place), self._address,
+            env=os.environ | _VARIABLES | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,
         )  # fmt: skip
-        self._local.push_async_callback(process.communicate, b"")  # ends its standard input
-        return str(address)
+        self._local.push_async_callback(process.wait)
+        self._local.callback(process.terminate)
 
     async def _leave(self) -> None:
         client, self._client = self._client, None
@@ -223,17 +207,9 @@ class Workers:
                     await client.close()
 
     async def aclose(self) -> None:
-        """End what is left of the run in the workers, and those on this machine."""
-        if self._is_connected and (fit := self._fit()):
-            with suppress(Exception):  # as above
-                async with asyncio.timeout(_SILENT / 2):
-                    await self._client.run(stop, self._run, workers=[*fit], on_error="ignore")
+        """Leave the workers, which then stop what is left of the run, and end those of our own."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
         await self._leave()
         await self._local.aclose()
-
-
-def _lack(problem: Any) -> str | None:
-    """Return what a process has said, or why it could not be asked."""
-    if isinstance(problem, Exception):
-        return f"{problem}: install gateway-sdk[cluster] there"
-    return cast("str | None", problem)

@@ -22,8 +22,11 @@ from gateway_sdk.session import GatewaySession
 _FULL: Final = 2**24
 """Bytes of values after which a chunk takes no more items: the program gives the others again."""
 
-_IDLE: Final = 10.0
-"""Seconds without a chunk after which a session is closed, also when the program was killed."""
+_IDLE: Final = 3.0
+"""Seconds without a chunk after which a session is closed."""
+
+_LOOK: Final = 0.2
+"""Seconds between two looks at whether the program still waits for a chunk."""
 
 VERSIONS: Final = (
     f"gateway-sdk {__version__}, Python {platform.python_version().rpartition('.')[0]}"
@@ -62,88 +65,71 @@ class EndOfRun(BaseException):
         self.error = error
 
 
-class KilledError(Exception):
-    """A chunk was under way in several workers that ended."""
-
-
 @dataclass(frozen=True)
 class Work:
     """What a worker needs to know of a run."""
 
     run: str
-    function: Callable[[GatewaySession, Any], Awaitable[Any]] | str
+    function: Callable[[GatewaySession, Any], Awaitable[Any]]
     session: dict[str, Any]
     concurrency: Any
 
-    def open(self, rate: RateLimit | None) -> tuple[GatewaySession, Call]:
-        limit: Any = {} if rate is None else {"rate_limit": rate}
-        gateway = GatewaySession.from_env(**self.session, **limit)
-        if not isinstance(self.function, str):
-            return gateway, partial(self.function, gateway)
-        name = self.function
-        method = next(getattr(area, name) for area in _AREAS(gateway) if hasattr(area, name))
-        return gateway, lambda arguments: method(**dict(arguments))
+
+async def call_by_name(operation: str, gateway: GatewaySession, arguments: Any) -> Any:
+    area = next(area for area in _AREAS(gateway) if hasattr(area, operation))
+    return await getattr(area, operation)(**dict(arguments))
 
 
-def check(versions: str, work: Sealed | None) -> str | None:
-    """Tell why this process cannot do the work; None if it can."""
+def check(versions: str) -> None:
+    """Raise an error if this process has other versions than the program."""
     if versions != VERSIONS:
-        return f"it has {VERSIONS}, and the program {versions}: install the same"
-    try:
-        if work is not None:  # else it is the scheduler
-            work.open().open(None)
-    except Exception as error:  # noqa: BLE001 - whatever the import of the function raises
-        return f"{type(error).__name__}: {error}"
-    return None
+        problem = f"it has {VERSIONS}, and the program {versions}: install the same"
+        raise RuntimeError(problem)
 
 
 _LANES: Final[dict[tuple[str, int], tuple["asyncio.Task[None]", "asyncio.Queue[Any]"]]] = {}
 """By run and slot: what does its chunks in this process, one after the other; and the chunks."""
 
-_STOPPED: Final[set[str]] = set()
-"""The runs that have ended: a chunk that Dask starts afterwards is not begun."""
 
-
-async def run_chunk(work: Sealed, slot: int, rate: RateLimit | None, chunk: Sealed) -> Sealed:
-    """Return the `Results` of a chunk; no results if it was stopped."""
-    job: Work = work.open()
-    if job.run in _STOPPED:
-        return Sealed(({}, None))
-    place = job.run, slot
+async def run_chunk(versions: str, key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
+    """Return the `Results` of a chunk; none if the program, which may be gone, does not wait."""
+    check(versions)
+    work: Work = sealed.open()
+    slot, rate, items = chunk.open()
+    place = work.run, slot
     if place not in _LANES:
+        gateway = GatewaySession.from_env(**work.session, rate_limit=rate)
         chunks = asyncio.Queue[Any]()
-        task = asyncio.create_task(_do_chunks(job, rate, chunks))
+        task = asyncio.create_task(_do_chunks(work, gateway, rate, chunks))
         task.add_done_callback(lambda _: _LANES.pop(place))
         _LANES[place] = task, chunks
     task, chunks = _LANES[place]
     ended = asyncio.get_running_loop().create_future()
-    chunks.put_nowait((chunk.open(), ended))
-    await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
+    chunks.put_nowait((items, ended))
+    state = import_module("distributed").get_worker().state
+    while not task.done() and not ended.done():
+        # Dask lets a coroutine run on whose result nobody waits for any more.
+        if key not in state.tasks or state.tasks[key].state != "executing":
+            task.cancel()
+        await asyncio.wait([task, ended], timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
     return Sealed(ended.result() if ended.done() else ({}, None))
 
 
-async def stop(run: str) -> None:
-    """End what is left of a run in this process."""
-    _STOPPED.add(run)
-    tasks = [task for place, (task, _) in _LANES.items() if place[0] == run]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _do_chunks(job: Work, rate: RateLimit | None, chunks: "asyncio.Queue[Any]") -> None:
-    gateway, call = job.open(rate)
+async def _do_chunks(
+    work: Work, gateway: GatewaySession, rate: RateLimit | None, chunks: "asyncio.Queue[Any]"
+) -> None:
     async with gateway:
         with suppress(TimeoutError):
             while True:
                 items, ended = await asyncio.wait_for(chunks.get(), _IDLE)
                 if rate is not None:  # the last request of this slot may be that of another worker
                     await asyncio.sleep(rate.seconds)
-                ended.set_result(await _results(job, call, items))
+                ended.set_result(await _results(work, gateway, items))
 
 
-async def _results(job: Work, call: Call, items: Sequence[Any]) -> Results:
+async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) -> Results:
     kept, results, failed = _Kept(), dict[int, BulkResult[Any, Any]](), dict[int, GatewayError]()
+    call: Call = partial(work.function, gateway)
 
     def new() -> Iterator[tuple[int, Any]]:
         for pair in enumerate(items):
@@ -163,7 +149,7 @@ async def _results(job: Work, call: Call, items: Sequence[Any]) -> Results:
             raise
 
     run = bulk.run(
-        once, new(), key=itemgetter(0), journal=kept, concurrency=job.concurrency, patience=0
+        once, new(), key=itemgetter(0), journal=kept, concurrency=work.concurrency, patience=0
     )
     try:
         async with aclosing(run):

@@ -5,7 +5,8 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from math import ceil
 from os import PathLike
@@ -17,7 +18,7 @@ from typing_extensions import TypeVar
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
 from gateway_sdk.bulk.results import Results as Yielded
-from gateway_sdk.cluster._worker import ONCE, EndOfRun, KilledError, Sealed, Work
+from gateway_sdk.cluster._worker import ONCE, EndOfRun, Sealed, Work, call_by_name
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
 from gateway_sdk.outcome import Outcome, Repeatability
 from gateway_sdk.rate_limit import RateLimit
@@ -26,11 +27,11 @@ from gateway_sdk.session import GatewaySession
 Item = TypeVar("Item")
 Value = TypeVar("Value", default=Any)  # that of an operation
 
-_Waiting = tuple[Any, "asyncio.Future[BulkResult[Any, Any]]"]
-_Slot = tuple[int, RateLimit | None]
-
 _LINGER: Final = 0.005
 """Seconds in which further items may join a chunk."""
+
+_ENDS: Final = 4
+"""How many workers with an item end, before it may be the cause and is done alone, as in Dask."""
 
 _HELD: Final = {"headers", "http_client", "observers", "rate_limit", "token_header", "transport"}
 """Settings of a session that hold secrets, or that cannot travel."""
@@ -104,7 +105,7 @@ def run(
         ConfigurationError: the scheduler or the workers cannot do the work; the message says why.
         GatewayError: as in `bulk.run`.
     """
-    sealed = Work(uuid.uuid4().hex, _checked(work), _settings(session), concurrency)
+    given = Work(uuid.uuid4().hex, _function(work), _settings(session), concurrency)
     for name, number in {"workers": workers, "chunk": chunk, "at_once": at_once}.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise InvalidArgumentError("must be a whole number of at least 1", field=name)
@@ -116,11 +117,8 @@ def run(
         _check_address(address)
     with needing_extra("cluster", "a cluster"):
         from gateway_sdk.cluster._dask import Workers  # noqa: PLC0415
-    place = workers if address is None else address
-    chunks = _Chunks(
-        Workers(sealed.run, _seal(sealed), place, security),
-        chunk, _shares(rate_limit, at_once), None if journal else load,
-    )  # fmt: skip
+    place = Workers(_sealed(given), workers if address is None else address, security)
+    chunks = _Chunks(place, chunk, rate_limit, at_once, None if journal else load)
     results = bulk.run(
         chunks.call, items, concurrency=2 * at_once * chunk, key=key, subject=subject,
         deadline=deadline, patience=patience, on_progress=on_progress, journal=journal, job=job,
@@ -129,14 +127,14 @@ def run(
     return Yielded(_until_closed(results, chunks))
 
 
-def _checked(work: Any) -> Any:
+def _function(work: Any) -> Any:
     if callable(work):
         return work
     for operation in operations.OPERATIONS:
         if operation.name == work:
             if operation.repeatability is Repeatability.ONCE:
                 raise InvalidArgumentError(f"{work} {ONCE}", field="work")
-            return work
+            return partial(call_by_name, work)
     raise InvalidArgumentError(
         "must be a coroutine function of a session and an item, or the name of an operation",
         field="work",
@@ -176,7 +174,7 @@ def _check_address(address: str) -> None:
         )
 
 
-def _seal(work: Work) -> Sealed:
+def _sealed(work: Work) -> Sealed:
     try:
         return Sealed(work)
     except Exception as error:
@@ -186,13 +184,14 @@ def _seal(work: Work) -> Sealed:
         ) from error
 
 
-def _shares(rate: RateLimit | None, at_once: int) -> list[RateLimit | None]:
-    """Return the limit of each slot: spaced, so that a chunk in another worker is no burst."""
+def _limits(rate: RateLimit | None, at_once: int) -> list[RateLimit | None]:
+    """Return the limits of the slots, and of a chunk alone; a chunk elsewhere makes no burst."""
     if rate is None:
-        return [None] * at_once
+        return [None] * (at_once + 1)
     slots = min(at_once, rate.requests)
     least, more = divmod(rate.requests, slots)
-    return [RateLimit(1, rate.seconds / (least + (slot < more))) for slot in range(slots)]
+    shares = [least] * (slots - more) + [least + 1] * more
+    return [RateLimit(1, rate.seconds / share) for share in (*shares, rate.requests)]
 
 
 async def _until_closed(
@@ -208,14 +207,27 @@ async def _until_closed(
         await chunks.aclose()
 
 
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """An item whose result is to come."""
+
+    item: Any
+    result: "asyncio.Future[BulkResult[Any, Any]]"
+    ends: int = 0  # of workers that had it
+
+
 class _Chunks:
     """Puts items into chunks, and chunks into slots; the item of a call waits for its result."""
 
-    def __init__(self, workers: Any, size: int, shares: list[RateLimit | None], load: Any) -> None:
+    def __init__(
+        self, workers: Any, size: int, rate: RateLimit | None, at_once: int, load: Any
+    ) -> None:
         self._workers, self._size, self._load = workers, size, load
         self._waiting = asyncio.Queue[_Waiting]()
-        self._slots, self._free = len(shares), asyncio.Queue[_Slot]()
-        for slot in enumerate(shares):
+        self._limits = _limits(rate, at_once)
+        self._slots = len(self._limits) - 1
+        self._free = asyncio.Queue[int]()
+        for slot in range(self._slots):
             self._free.put_nowait(slot)
         self._alone = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -224,9 +236,9 @@ class _Chunks:
         """Return the result of the item in a worker."""
         if not self._tasks:
             self._begin(self._fill())
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((item, future))
-        result: BulkResult[Any, Any] = await future
+        one = _Waiting(item, asyncio.get_running_loop().create_future())
+        self._waiting.put_nowait(one)
+        result = await one.result
         if self._load is None or result.error is not None:
             return result
         return replace(result, _value=self._load(result.value))
@@ -246,45 +258,56 @@ class _Chunks:
                 chunk.append(self._waiting.get_nowait())
             self._begin(self._do(slot, chunk))
 
-    async def _do(self, slot: _Slot, chunk: list[_Waiting]) -> None:
+    async def _do(self, slot: int, chunk: list[_Waiting]) -> None:
         is_done = await self._try(slot, chunk)
         self._free.put_nowait(slot)
         if is_done:
             return
-        async with self._alone:  # with nothing beside: another chunk may have ended the processes
-            taken = [await self._free.get() for _ in range(self._slots)]
-            if not await self._try(slot, chunk):
-                for one in chunk:
-                    await self._try(slot, [one], _KILLED)
-            for other in taken:
-                self._free.put_nowait(other)
+        for one in chunk:
+            one.ends += 1
+            if one.ends < _ENDS:
+                self._waiting.put_nowait(one)
+        if suspects := [one for one in chunk if one.ends >= _ENDS]:
+            async with self._alone:
+                taken = [await self._free.get() for _ in range(self._slots)]
+                if limit := self._limits[0]:
+                    await asyncio.sleep(limit.seconds)  # after the last request of each slot
+                await self._do_alone(suspects)
+                for other in taken:
+                    self._free.put_nowait(other)
 
-    async def _try(
-        self, slot: _Slot, chunk: list[_Waiting], killed: GatewayError | None = None
-    ) -> bool:
-        """Do a chunk; False if it ended its workers, and there is no error that says so."""
-        results: dict[int, Any] = {}
-        error: GatewayError | EndOfRun | None = killed
+    async def _do_alone(self, chunk: list[_Waiting]) -> None:
+        """Do a chunk beside which nothing runs, at the whole rate; else each item by itself."""
+        if await self._try(self._slots, chunk):
+            return
+        if chunk[1:]:
+            for one in chunk:
+                await self._do_alone([one])
+        else:
+            _fail(chunk[0], _KILLED)
+
+    async def _try(self, slot: int, chunk: list[_Waiting]) -> bool:
+        """Do a chunk; False if it ended its worker."""
+        results, error = dict[int, BulkResult[Any, Any]](), None
         try:
-            results, error = await self._workers.do(*slot, [item for item, _ in chunk])
-        except KilledError:
-            if killed is None:
+            sealed = Sealed((slot, self._limits[slot], [one.item for one in chunk]))
+            if (done := await self._workers.do(sealed)) is None:
                 return False
+            results, error = done
         except (GatewayError, EndOfRun) as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - ours: else the items would wait for ever
             text = f"a chunk failed with {type(caught).__name__}"  # whose text may show an item
             error = EndOfRun(GatewayError(text))
-        waiting = [(*one, number) for number, one in enumerate(chunk) if not one[1].done()]
-        for item, future, number in waiting:
+        for number, one in enumerate(chunk):
+            if one.result.done():  # was cancelled
+                continue
             if number in results:
-                future.set_result(results[number])
-            elif isinstance(error, EndOfRun):
-                future.set_exception(copy(error))
-            elif error is not None:
-                future.set_result(BulkResult(item=(), error=copy(error), elapsed=0.0, _value=None))
-            else:  # the chunk was full
-                self._waiting.put_nowait((item, future))
+                one.result.set_result(results[number])
+            elif error is None:  # the chunk was full
+                self._waiting.put_nowait(one)
+            else:
+                _fail(one, error)
         return True
 
     async def aclose(self) -> None:
@@ -292,3 +315,10 @@ class _Chunks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._workers.aclose()
+
+
+def _fail(one: _Waiting, error: GatewayError | EndOfRun) -> None:
+    if isinstance(error, EndOfRun):
+        one.result.set_exception(copy(error))
+    else:
+        one.result.set_result(BulkResult(item=(), error=copy(error), elapsed=0.0, _value=None))
