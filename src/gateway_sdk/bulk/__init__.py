@@ -8,8 +8,8 @@ from gateway_sdk.bulk._export import (
     export,
     rate_rows,
 )
+from gateway_sdk.bulk._journal import settle, unknown
 from gateway_sdk.bulk._limit import Adaptive
-from gateway_sdk.bulk._settle import settle, unknown
 from gateway_sdk.bulk._start import run
 from gateway_sdk.bulk.results import BulkResult, Entry, Failure, Ledger, Outage, Progress, State
 
