@@ -223,24 +223,30 @@ def assert_holds(limit: RateLimit, times: list[float]) -> None:
     assert max(sum(then <= time < then + end for time in times) for then in times) <= limit.requests
 
 
-async def test_the_rate_is_that_of_all_workers_together(gateway: Gateway, shared: Cluster) -> None:
+@pytest.mark.parametrize("at_once", [2, 8])
+async def test_the_rate_is_that_of_all_workers_together(
+    gateway: Gateway, shared: Cluster, at_once: int
+) -> None:
     limit = RateLimit(30, 0.5)
-    options: Any = {"address": shared.address, "rate_limit": limit, "chunk": 4}
+    options: Any = {"address": shared.address, "rate_limit": limit, "chunk": 4, "at_once": at_once}
     times = [result.value for result in await results_of(jobs.timed, range(90), **options)]
 
     assert_holds(limit, times)
     assert 1.0 < max(times) - min(times) < 20
 
 
-@pytest.mark.parametrize(("requests", "at_once"), [(30, 4), (3, 8), (7, 2)])
+@pytest.mark.parametrize(("requests", "at_once"), [(600, 16), (601, 8), (30, 4), (3, 8), (17, 2)])
 def test_all_slots_together_have_the_rate_and_so_has_a_chunk_alone(
     requests: int, at_once: int
 ) -> None:
     limits = import_module("gateway_sdk.cluster.run")._limits
     *shares, alone = limits(RateLimit(requests, 2.0), at_once)
 
-    assert sum(1 / share.seconds for share in shares) == pytest.approx(requests / 2.0)
-    assert alone == RateLimit(1, 2.0 / requests)
+    # In any period of 2 s, a slot may use up its own period so often.
+    all_slots = sum(share.requests * round(2.0 / share.seconds) for share in shares)
+    assert 0.9 * requests <= all_slots <= requests
+    assert len(shares) <= at_once
+    assert alone.requests * round(2.0 / alone.seconds) == all_slots
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
