@@ -5,11 +5,13 @@ import os
 import signal
 import time
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from gateway_sdk import GatewaySession
 from gateway_sdk.rate_limit import RateLimiter
 
+Path(os.environ.get("JOBS_READ", os.devnull)).read_bytes()  # as a module does that has a file
 SYMBOLS = ("USD", "GBP", "JPY", "CHF", "SEK")
 
 

@@ -158,6 +158,10 @@ LACKS: dict[str, tuple[str, str]] = {
         "import sys; sys.modules['tests.cluster.jobs'] = None",
         r"ModuleNotFoundError.*import of tests\.cluster\.jobs halted",
     ),
+    "a file of the function": (
+        "import os; os.environ['JOBS_READ'] = '/no/file'",
+        r"FileNotFoundError.*/no/file",
+    ),
 }
 
 

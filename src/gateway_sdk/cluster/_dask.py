@@ -121,6 +121,7 @@ class Workers:
         """Return the look at the workers that all chunks wait for."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._look())
+            self._looking.add_done_callback(lambda it: it.cancelled() or it.exception())
         return self._looking
 
     async def _look(self) -> None:

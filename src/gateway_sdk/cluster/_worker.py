@@ -94,8 +94,11 @@ _LANES: Final[dict[tuple[str, int], tuple["asyncio.Task[None]", "asyncio.Queue[A
 async def run_chunk(versions: str, key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
     """Return the `Results` of a chunk; none if the program, which may be gone, does not wait."""
     check(versions)
-    work: Work = sealed.open()
-    slot, rate, items = chunk.open()
+    try:
+        work, (slot, rate, items) = sealed.open(), chunk.open()
+    except OSError as error:  # as of a file of the module; else the worker would count as gone
+        problem = f"{type(error).__name__}: {error}"
+        raise RuntimeError(problem) from error
     place = work.run, slot
     if place not in _LANES:
         gateway = GatewaySession.from_env(**work.session, rate_limit=rate)
