@@ -304,13 +304,21 @@ def undecodable(path: Path) -> None:
 def test_what_is_no_journal_is_refused(
     path: Path, out: Path, make: Callable[[Path], object], problem: str
 ) -> None:
+    """By all that read one, and nothing is made or changed."""
     make(path)
     out.write_text("before", encoding="utf-8")
+    before = path.is_file() and content(path)
 
     with pytest.raises(JournalError, match=problem):
         bulk.export(path, out)
+    if make is not undecodable:  # whose row is of no interest to the others
+        with pytest.raises(JournalError, match=problem):
+            bulk.unknown(path)
+        with pytest.raises(JournalError, match=problem):
+            bulk.settle(path, JOB, "Ada", not_done=True)
 
     assert out.read_text(encoding="utf-8") == "before"
+    assert (path.is_file() and content(path)) == before
 
 
 async def test_a_wrong_suffix_and_a_missing_extra_are_named(

@@ -181,28 +181,6 @@ async def test_what_is_wrong_changes_nothing(
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize(
-    ("make", "problem"),
-    [
-        (lambda _: None, "there is no journal"),
-        (lambda path: path.write_bytes(b""), "cannot be read: no such table"),
-        (lambda path: path.write_bytes(b"precious"), "cannot be read: file is not a database"),
-    ],
-)
-def test_what_is_no_journal_is_left_as_it_is(
-    path: Path, make: Callable[[Path], object], problem: str
-) -> None:
-    make(path)
-    before = path.exists() and content(path)
-
-    with pytest.raises(JournalError, match=problem):
-        bulk.unknown(path)
-    with pytest.raises(JournalError, match=problem):
-        bulk.settle(path, JOB, "Ada", not_done=True)
-
-    assert (path.exists() and content(path)) == before
-
-
 async def test_a_run_has_its_journal_for_itself(path: Path) -> None:
     """It knows what is unknown, and would overwrite the decision; whoever reads may look."""
     await create(path, [plain("Ada")], loses="Ada")
