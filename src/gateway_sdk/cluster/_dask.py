@@ -88,8 +88,8 @@ class Workers:
             await self._client.run(check, VERSIONS, workers=[worker])
             self._checked[worker] = ""
         key = f"gateway-sdk-{uuid4().hex}"
-        arguments = VERSIONS, key, self._work, chunk
-        future = self._client.submit(run_chunk, *arguments, key=key, workers=worker)
+        arguments = run_chunk, key, self._work, chunk
+        future = self._client.submit(*arguments, key=key, workers=worker)
         try:
             results: Results = (await future.result()).open()
         finally:

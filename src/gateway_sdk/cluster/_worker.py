@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from operator import attrgetter, itemgetter
 from typing import Any, Final
@@ -38,7 +37,6 @@ ONCE: Final = (
     "bulk.run on one machine, with its journal, or a queue"
 )
 
-Call = Callable[[Any], Awaitable[Any]]
 Results = tuple[dict[int, BulkResult[Any, Any]], GatewayError | None]
 """The results by the number of the item; then the error because of which others have none."""
 
@@ -91,9 +89,8 @@ _LANES: Final[dict[tuple[str, int], tuple["asyncio.Task[None]", "asyncio.Queue[A
 """By run and slot: what does its chunks in this process, one after the other; and the chunks."""
 
 
-async def run_chunk(versions: str, key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
+async def run_chunk(key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
     """Return the `Results` of a chunk; none if the program, which may be gone, does not wait."""
-    check(versions)
     try:
         work, (slot, rate, items) = sealed.open(), chunk.open()
     except OSError as error:  # as of a file of the module; else the worker would count as gone
@@ -132,7 +129,6 @@ async def _do_chunks(
 
 async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) -> Results:
     kept, results, failed = _Kept(), dict[int, BulkResult[Any, Any]](), dict[int, GatewayError]()
-    call: Call = partial(work.function, gateway)
 
     def new() -> Iterator[tuple[int, Any]]:
         for pair in enumerate(items):
@@ -146,7 +142,7 @@ async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) ->
         if number in failed:
             raise failed[number]
         try:
-            return await call(item)
+            return await work.function(gateway, item)
         except GatewayError as error:
             failed[number] = error
             raise
