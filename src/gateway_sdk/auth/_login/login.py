@@ -48,11 +48,6 @@ DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 # the page's request would take for a host.
 _PLAIN_PATH: Final = re.compile(r"(?:/(?!\.\.?(?:/|$))[\w.~:@+-]+)*/?", re.ASCII)
 
-_CANNOT_LISTEN: Final = (
-    "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
-    "sent there can only be pasted"
-)
-
 
 class LoopbackReceiver:
     """Listens for the response to one login, while it is open.
@@ -82,7 +77,10 @@ class LoopbackReceiver:
             ConfigurationError: redirect_uri is not http on this machine, or its path is refused.
         """
         if not can_listen(redirect_uri):
-            raise ConfigurationError(_CANNOT_LISTEN)
+            raise ConfigurationError(
+                "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: "
+                "pass paste= to login(), because a response sent there can only be pasted"
+            )
         url = httpx.URL(redirect_uri)
         # IPv6 has one such address, and browsers write it in one way.
         self._url = url.copy_with(host="::1") if ":" in url.host else url
@@ -245,9 +243,7 @@ async def login(
         LoginError: the address of the login was opened twice, or nothing was pasted.
     """
     check_seconds("timeout", timeout)
-    listens = can_listen(redirect_uri)
-    if not listens and paste is None:
-        raise ConfigurationError(f"{_CANNOT_LISTEN}: pass paste=")
+    listens = paste is None or can_listen(redirect_uri)
     async with LoopbackReceiver(redirect_uri) if listens else nullcontext() as receiver:
         attempt = flow.start(receiver.redirect_uri if receiver else redirect_uri)
         opened = here = attempt.url
