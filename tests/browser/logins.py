@@ -87,8 +87,10 @@ class Witness:
         self.refused = 0  # answers that were turned away, by the login of the last request
         reply_to = CallbackHandler.reply
 
-        def reply(handler: CallbackHandler, request: CallbackRequest) -> httpx.Response:
-            reply = reply_to(handler, request)
+        def reply(
+            handler: CallbackHandler, request: CallbackRequest, **given: bool
+        ) -> httpx.Response:
+            reply = reply_to(handler, request, **given)
             self.refused = handler.refused
             if reply.status_code == httpx.codes.NO_CONTENT:  # the start's page empties the cache
                 self.prepared += 1
