@@ -92,8 +92,8 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", *APART)
     session.run("coverage", "combine", "--quiet")
     if not REDIS:
-        session.warn("not measured, because no redis-server was found: */auth/_stores/in_redis.py")
-    session.run("coverage", "report", *([] if REDIS else ["--omit=*/auth/_stores/in_redis.py"]))
+        session.warn("not measured, because no redis-server was found: */auth/_stores/services.py")
+    session.run("coverage", "report", *([] if REDIS else ["--omit=*/auth/_stores/services.py"]))
 
 
 def install_for_tests(session: nox.Session) -> None:
