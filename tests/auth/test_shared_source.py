@@ -103,21 +103,6 @@ async def test_a_rejected_token_is_replaced_once(form: Callable[[Token], Any]) -
     assert (person.asked, store.loads) == (2, 0)
 
 
-async def test_a_rejected_token_is_not_taken_from_the_store_again(clock: Clock) -> None:
-    """In a process with a user it stays refused; a newer one of another process is taken."""
-    store = Store(kept := make_token("kept"))
-    source = SharedTokenSource(store, person := Person())
-    assert await source.token() is kept
-    first = await source.token(rejected=kept)
-    await store.save(kept)
-    clock.now += 1_000_000
-    second = await source.token(rejected=first)
-    assert [text_of(first), text_of(second)] == [f"{CANARY}-1", f"{CANARY}-2"]
-    await store.save(newer := make_token("newer"))
-    assert await source.token(rejected=second) is newer
-    assert person.asked == 2
-
-
 async def test_only_the_last_refused_tokens_are_remembered() -> None:
     source = SharedTokenSource(Store(make_token("kept")))
     await source.token()
