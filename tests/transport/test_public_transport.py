@@ -1,6 +1,7 @@
 """The engine inside the user's own client: hooks run, and the session knows what was sent."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final
@@ -18,6 +19,7 @@ from gateway_sdk import (
     Outcome,
     RateLimit,
     RetryPolicy,
+    SessionStateError,
     UploadFailedError,
 )
 from tests.support.calls import CALLS
@@ -68,7 +70,7 @@ async def test_replies_come_as_they_do_without_a_client() -> None:
         assert "1 idle" in repr(transport)
 
     assert len(server.received) == 1
-    assert "0 idle" in repr(transport)
+    assert "idle" not in repr(transport)
 
 
 async def test_the_reply_to_head_has_no_body() -> None:
@@ -112,6 +114,40 @@ async def test_content_that_ends_the_call_before_the_first_byte(error: type[Gate
             await session(url, client, deadline=0.05).aml.upload_document(content())
 
     assert caught.value.outcome is Outcome.NOT_SENT
+
+
+@pytest.mark.parametrize("change", ["closed before", "another event loop", "parent process"])
+async def test_its_connections_belong_to_one_event_loop(
+    monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """In another one, or after a fork, nothing is sent on them; once closed, it begins anew."""
+    transport, server = GatewayTransport(), Server()
+
+    async def use() -> None:
+        gateway = session(url, httpx.AsyncClient(transport=transport))
+        if change == "closed before":
+            await CALLS["create_customer"](gateway)
+            await transport.aclose()
+            return
+        with pytest.raises(SessionStateError, match=change) as caught:
+            await CALLS["create_customer"](gateway)
+        assert (caught.value.outcome, len(caught.value.attempts)) == (Outcome.NOT_SENT, 1)
+        with pytest.raises(SessionStateError, match=change):
+            await transport.aclose()
+
+    async with raw_server(server.handle) as url:
+        await CALLS["create_customer"](session(url, httpx.AsyncClient(transport=transport)))
+        if change == "closed before":
+            await transport.aclose()
+        if change == "parent process":
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "getpid", lambda: -1)
+                await use()
+        else:
+            await asyncio.to_thread(asyncio.run, use())
+        await transport.aclose()
+
+    assert len(server.requests) == 1 + (change == "closed before")
 
 
 # --- what must stay unknown -----------------------------------------------------------------

@@ -1,5 +1,7 @@
 """The transport of a session, and the one of our own that users give to their clients."""
 
+import asyncio
+import os
 import ssl
 from functools import partial
 from typing import Any, Unpack, cast
@@ -22,7 +24,7 @@ from gateway_sdk._transport.through_httpx import (
 from gateway_sdk._transport.tls import authorities, ssl_context, stamp_of
 from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
 from gateway_sdk._url import origin_of
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.rate_limit import RateLimiter
 
 
@@ -59,8 +61,9 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         async with httpx.AsyncClient(transport=GatewayTransport()) as client:
             gateway = GatewaySession(url, access_token="...", http_client=client)
 
-    Each origin has its own connections. The arguments are those of `GatewaySession`:
-    `max_connections`, `verify`, `cert`, `proxy` and `trust_env`.
+    Each origin has its own connections. They belong to the event loop and the process of the first
+    request; in another one, requests raise `SessionStateError`, and nothing is sent. The arguments
+    are those of `GatewaySession`: `max_connections`, `verify`, `cert`, `proxy` and `trust_env`.
 
     Raises:
         ConfigurationError: an argument is wrong; the message names it.
@@ -71,6 +74,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         given = check_names("GatewayTransport", settings, CONNECTION)
         self._config = EngineConfig.of(given)
         self._engines: dict[str, Transport] = {}
+        self._place: tuple[asyncio.AbstractEventLoop, int] | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
@@ -82,6 +86,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
             own = Transmission()
         own.is_awaited = own.sent = False
         try:
+            self._check_place()
             sent, origin = request_of(request, own), origin_of(request.url)
             if origin not in self._engines:
                 self._engines[origin] = make_transport(self._config, request.url)
@@ -93,8 +98,19 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Cut all open connections, and wait until they are closed."""
+        self._check_place()
         for engine in self._engines.values():
             await engine.aclose()
+        self._engines.clear()
+
+    def _check_place(self) -> None:
+        place = asyncio.get_running_loop(), os.getpid()
+        if self._engines and place != self._place:
+            raise SessionStateError(
+                "the GatewayTransport was first used in another event loop, or in the parent "
+                "process: make one for each"
+            )
+        self._place = place
 
     @safe_repr
     def __repr__(self) -> str:
