@@ -5,8 +5,10 @@ A session with no setting does the right thing with every tool.
 
 import functools
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import httpx
@@ -174,6 +176,15 @@ async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[
         await gateway.country_data.list_countries()
 
     assert len(by_engine) == 2
+
+
+async def test_httpx_network_that_a_thread_imports_just_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The module is known by then, and has no names yet: nobody has replaced them."""
+    monkeypatch.setitem(sys.modules, "httpcore", ModuleType("httpcore"))
+    async with raw_server(Server(LISTED).handle) as url, session(url) as gateway:
+        assert await gateway.country_data.list_countries() == []
 
 
 # --- tracers --------------------------------------------------------------------------------

@@ -369,8 +369,9 @@ class Engine:
 
     def _has_mock(self) -> bool:
         """Tell whether a known mock has replaced httpx's network."""
-        core = sys.modules.get("httpcore")
-        pool = core and core.AsyncConnectionPool.handle_async_request
+        core = sys.modules.get("httpcore")  # perhaps a thread imports it just now
+        kind = getattr(core, "AsyncConnectionPool", None)
+        pool = getattr(kind, "handle_async_request", None)
         of_client = getattr(httpx.AsyncClient, "_transport_for_url", None)
         # wrapt's objects are equal to what they wrap, and have the same verdict.
         methods = httpx.AsyncHTTPTransport.handle_async_request, pool, of_client
