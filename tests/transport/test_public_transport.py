@@ -16,9 +16,13 @@ from gateway_sdk import (
     GatewayError,
     GatewaySession,
     GatewayTransport,
+    NotFoundError,
     Outcome,
     RateLimit,
+    RateLimitedError,
+    ReplyLostError,
     RetryPolicy,
+    ServerError,
     SessionStateError,
     UploadFailedError,
 )
@@ -28,6 +32,9 @@ from tests.support.raw_server import OK, Server, raw_server, read_request
 
 AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+
+
+TOO_MANY: Final = OK.replace(b"200", b"429")
 
 
 async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -150,6 +157,37 @@ async def test_its_connections_belong_to_one_event_loop(
     assert len(server.requests) == 1 + (change == "closed before")
 
 
+@pytest.mark.parametrize(
+    ("status", "error", "outcome", "attempts"),
+    [
+        (200, ReplyLostError, Outcome.APPLIED, 1),
+        (404, NotFoundError, Outcome.REFUSED, 1),
+        (429, RateLimitedError, Outcome.REFUSED, 3),
+        (503, ServerError, Outcome.UNKNOWN, 1),
+    ],
+)
+@pytest.mark.parametrize("failure", [httpx.ConnectError("x"), httpx.HTTPError("x"), TimeoutError()])
+async def test_a_hook_that_fails_after_the_reply_has_come(
+    failure: Exception, status: int, error: type[GatewayError], outcome: Outcome, attempts: int
+) -> None:
+    """What it calls may be away; the status that the gateway answered still counts."""
+    server = Server(OK.replace(b"200", b"%d" % status))
+
+    async def report(_: httpx.Response) -> None:
+        raise failure
+
+    async with (
+        raw_server(server.handle) as url,
+        httpx.AsyncClient(
+            transport=GatewayTransport(), event_hooks={"response": [report]}
+        ) as client,
+    ):
+        with pytest.raises(error) as caught:
+            await CALLS["create_customer"](session(url, client))
+
+    assert (caught.value.outcome, len(server.requests)) == (outcome, attempts)
+
+
 # --- what must stay unknown -----------------------------------------------------------------
 
 
@@ -207,8 +245,10 @@ async def test_a_transport_around_ours_proves_nothing(
     assert len(caught.value.attempts) == 1
 
 
-@pytest.mark.parametrize("ways", ["lost, refused", "refused, refused", "refused, lost"])
-@pytest.mark.parametrize("raised", [0, 1], ids=["the first error", "the second error"])
+@pytest.mark.parametrize(
+    "ways", ["lost, refused", "refused, refused", "refused, lost", "answered, lost"]
+)
+@pytest.mark.parametrize("raised", [0, -1], ids=["the first error", "the last error"])
 @pytest.mark.parametrize(
     "place",
     ["a subclass", "a subclass, a new request", "an instance, a new request", "the library"],
@@ -220,28 +260,32 @@ async def test_a_client_that_sends_twice(
     send, failures = httpx.AsyncClient.send, list[Exception]()
 
     async def twice(self: Any, request: httpx.Request, **options: Any) -> httpx.Response:
-        with pytest.raises(httpx.TransportError) as first:
-            await send(self, request, **options)
-        request.url = httpx.URL(urls[1])
-        if "new" in place:
-            request = httpx.Request("POST", urls[1])
-        with pytest.raises(httpx.TransportError) as second:
-            await send(self, request, **options)
-        failures.extend([first.value, second.value])
+        for turn, url in enumerate(urls):
+            if turn and "new" in place:
+                request = httpx.Request("POST", url)
+            request.url = httpx.URL(url)
+            try:
+                await (await send(self, request, **options)).aclose()
+            except httpx.TransportError as error:
+                failures.append(error)
         raise failures[raised]
 
     kind = type("Twice", (httpx.AsyncClient,), {"send": twice} if "subclass" in place else {})
     if place == "the library":
         monkeypatch.setattr(httpx.AsyncClient, "send", twice)
-    async with raw_server(hang_up) as url, kind(transport=GatewayTransport()) as client:
+    async with (
+        raw_server(hang_up) as lost,
+        raw_server(Server(TOO_MANY).handle) as answered,
+        kind(transport=GatewayTransport()) as client,
+    ):
         if "instance" in place:
             client.send = partial(twice, client)
-        refusing = f"http://127.0.0.1:{free_port()}"
-        urls = [url if way == "lost" else refusing for way in ways.split(", ")]
+        by_way = {"lost": lost, "answered": answered, "refused": f"http://127.0.0.1:{free_port()}"}
+        urls = [by_way[way] for way in ways.split(", ")]
         with pytest.raises(GatewayError) as caught:
             await CALLS["create_customer"](session(urls[0], client))
 
-    assert len(failures) == 2
+    assert len(failures) == 2 - ("answered" in ways)
     assert caught.value.outcome is Outcome.UNKNOWN
 
 

@@ -77,12 +77,15 @@ def raise_failure(
 
 def _failure_of(error: Exception, request: Request, reply: RawReply | None) -> GatewayError:
     kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
+    how = request.transmission
+    if reply is None and how.status is not None:  # it came, and then a hook of the client failed
+        reply = RawReply(how.status, [], {}, forwarded=how.forwarded)
     if reply is not None:
         return cut_reply(reply, reason_of_loss(error, request.timeout).text, kind)
-    address, proxy = request.base.address, request.transmission.proxy
+    address, proxy = request.base.address, how.proxy
     gateway = host_and_port(address.host, port_of(address))
     failed: ConnectionFailedError | ReplyLostError
-    if isinstance(error, NOT_SENT) and request.transmission.is_unsent(error):
+    if isinstance(error, NOT_SENT) and how.is_unsent(error):
         reason = reason_of(error, request.timeout)
         if isinstance(error, httpx.ProxyError):
             text = f"{gateway}: {proxy or 'the proxy'} {reason.text}"

@@ -82,7 +82,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         # Once: if something in the client sends the request again, the outcome is unknown.
         if own is None or not own.is_awaited:
             if own is not None:
-                own.failed_unsent = None
+                own.failed_unsent = own.status = None
             own = Transmission()
         own.is_awaited = own.sent = False
         try:
