@@ -16,6 +16,7 @@ from gateway_sdk import (
     ConnectionFailedError,
     DeadlineExceededError,
     GatewaySession,
+    GatewayTransport,
     Observer,
     Outcome,
     RateLimit,
@@ -137,10 +138,14 @@ async def test_waiting_counts_in_the_deadline(monkeypatch: pytest.MonkeyPatch, w
     assert gateway.times == [0.0, 10.0]
 
 
+@pytest.mark.parametrize("in_a_client", [False, True])
 @in_virtual_time
-async def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_counts_from_when_it_is_sent(
+    monkeypatch: pytest.MonkeyPatch, in_a_client: bool
+) -> None:
     """The time that a connection takes to open brings no two turns together."""
     gateway = Gateway()
+    client = httpx.AsyncClient(transport=GatewayTransport()) if in_a_client else None
     opening = iter([0.9, 0.9])
 
     async def connect(*_: object) -> Mock:
@@ -154,7 +159,7 @@ async def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Route, "open", connect)
     monkeypatch.setattr(Exchange, "send", send)
-    async with session(rate_limit=RateLimit(2)) as sending:
+    async with session(rate_limit=RateLimit(2), http_client=client) as sending:
         await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(6)])
 
     assert gateway.times == [0.9, 0.9, 1.9, 1.9, 2.9, 2.9]
@@ -213,12 +218,17 @@ async def test_each_attempt_says_how_long_it_waited_for_a_slot(
 
 
 @pytest.mark.parametrize("listens", [True, False])
-async def test_every_turn_of_a_request_ends(listens: bool) -> None:
+@pytest.mark.parametrize("in_a_client", [False, True])
+async def test_every_turn_of_a_request_ends(in_a_client: bool, listens: bool) -> None:
     """What was sent counts once, and so does what could not be sent: nothing keeps its place."""
-    async with raw_server(Server().handle) as url:
+    async with (
+        raw_server(Server().handle) as url,
+        httpx.AsyncClient(transport=GatewayTransport()) as client,
+    ):
         address = url if listens else f"http://127.0.0.1:{free_port()}"
         limit = RateLimit(4, 3600.0)
-        async with session(base_url=address, rate_limit=limit, retry=None) as sending:
+        given = {"base_url": address, "http_client": client if in_a_client else None}
+        async with session(**given, rate_limit=limit, retry=None) as sending:
             calls = [CALLS["order_history"](sending) for _ in range(3)]
             ends = await asyncio.gather(*calls, return_exceptions=True)
             transport: Any = sending._caller.shared._transport

@@ -113,12 +113,14 @@ class CustomTransport:
                 await transmission.enter(self._limiter)
             if transmission.on_admitted is not None:
                 await transmission.on_admitted()
+            if not self._tells_what_was_sent:  # nor when
+                transmission.end_turn()
+            transmission.check()
+            transmission.sent = may_be_sent
+            transmission.is_awaited = self._tells_what_was_sent
+            return await send_by_httpx(self._transport, request, self._library)
         finally:
             transmission.end_turn()
-        transmission.check()
-        transmission.sent = may_be_sent
-        transmission.is_awaited = self._tells_what_was_sent
-        return await send_by_httpx(self._transport, request, self._library)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
