@@ -86,16 +86,10 @@ async def test_the_first_address_that_answers_wins(
     assert names.tried == [V6, V4]
 
 
-async def test_a_silent_address_is_overtaken(names: Names) -> None:
-    """After a while the next one is tried beside it, and its socket is closed."""
-    names.let_wait(V6)
-    assert await names.dial(V6, V4) == V4
-
-
 async def test_a_silent_address_is_tried_later_for_a_while(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that not every connection waits for it; the one that answered is not preferred."""
+    """It is overtaken, and its socket closed; the one that answered is not preferred."""
     loop, passed = asyncio.get_running_loop(), [0.0]
     real = loop.time
     monkeypatch.setattr(loop, "time", lambda: real() + passed[0])

@@ -124,6 +124,8 @@ async def test_a_call_that_is_cut_off_in_its_tunnel_was_not_sent(
         assert type(error) is kind
         assert error.outcome is Outcome.NOT_SENT
         assert [tried.outcome for tried in error.attempts] == [Outcome.NOT_SENT]
+        late = f"the proxy {place.address}: timed out after 0.05 s while connecting"
+        assert (late in str(error)) == (way == "time-out")
 
 
 # --- over plain HTTP the proxy reads every request, and can answer it ---------------------

@@ -9,16 +9,14 @@ import pytest
 from gateway_sdk import (
     Advice,
     ConnectionFailedError,
-    GatewayError,
     GatewaySession,
     GatewayTransport,
     Outcome,
 )
-from tests.support.calls import CALLS, pass_deadlines
+from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import HOST, Gateway, pipe
 from tests.support.raw_server import serving
-from tests.support.truth import short
 
 NO_LOGIN: Final = b"\5\0"
 LOGIN: Final = b"\5\2"
@@ -49,7 +47,6 @@ class Socks:
         answer: bytes = DONE,
     ) -> None:
         self.methods = self.login = self.target = b""  # what it was told
-        self.asked = asyncio.Event()
         self._port, self._hello, self._verdict, self._answer = port, hello, verdict, answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,9 +66,6 @@ class Socks:
         size = {b"\1": 4, b"\4": 16}.get(kind)
         place = await (reader.readexactly(size) if size else _counted(reader))
         self.target = kind + place + await reader.readexactly(2)
-        self.asked.set()
-        if not self._answer:
-            await reader.read()
         await _in_pieces(writer, self._answer)
         if self._port:
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
@@ -212,33 +206,3 @@ async def test_what_comes_behind_its_answer_is_not_the_reply(
             await CALLS["create_customer"](sending)
 
     assert caught.value.outcome is Outcome.NOT_SENT
-
-
-@pytest.mark.parametrize("way", ["time-out", "deadline", "cancel"])
-async def test_a_proxy_that_is_silent(way: str) -> None:
-    proxy = Socks(answer=b"")
-    async with (
-        serving(proxy.handle) as port,
-        session(
-            f"socks5://127.0.0.1:{port}", timeout=short(connect=0.05 if way == "time-out" else 30)
-        ) as sending,
-    ):
-        call = asyncio.create_task(CALLS["create_customer"](sending))
-        if way != "time-out":
-            await proxy.asked.wait()
-        if way == "cancel":
-            call.cancel()
-        elif way == "deadline":
-            pass_deadlines(sending)
-        await asyncio.wait([call])
-        assert "0 of 50 slots taken" in repr(sending._caller.shared._transport)
-
-    if way == "cancel":
-        assert call.cancelled()
-        return
-    error = call.exception()
-    assert isinstance(error, GatewayError)
-    assert error.outcome is Outcome.NOT_SENT
-    if way == "time-out":
-        text = f"the proxy 127.0.0.1:{port}: timed out after 0.05 s while connecting"
-        assert text in str(error)

@@ -28,30 +28,7 @@ AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
 
 # --- the policy -----------------------------------------------------------------------------
 
-LEARNED: Final[list[tuple[list[float], float]]] = [
-    ([], MOST_REST),
-    ([70.0], MOST_REST),
-    ([5.0], 4.0),  # uvicorn, Node
-    ([2.0], 1.0),  # gunicorn
-    ([1.0], 0.5),
-    ([5.0, 30.0, 2.0, 75.0], 1.0),  # the shortest one counts
-    ([0.002], 0.0),
-    ([0.0], 0.0),
-]
-
-
-@pytest.mark.parametrize(("ends", "most"), LEARNED)
-def test_rests_are_kept_well_below_those_that_the_server_ends(
-    ends: list[float], most: float
-) -> None:
-    trust = Trust()
-    for rest in ends:
-        trust.note_end(0.0, rest)
-
-    assert trust.most == most
-
-
-SECONDS: Final = st.floats(0.0, 100.0)
+SECONDS: Final = st.floats(0.0, 3.0) | st.floats(0.0, 100.0)
 
 
 @given(st.lists(st.tuples(st.booleans(), SECONDS, SECONDS), max_size=20))
@@ -68,8 +45,8 @@ def test_what_ended_a_connection_is_avoided_until_later_rests_last_longer(
             trust.note_rest(at, rest)
             is_later = at - rest >= ended_at
             shortest = math.inf if is_later and rest >= 2 * shortest else shortest
-        assert trust.most <= MOST_REST
-        assert trust.most <= max(shortest / 2, shortest - 1.0)
+        well_below = max(shortest / 2, shortest - 1.0)  # of 5 s, as at uvicorn and Node: 4 s
+        assert trust.most == (min(MOST_REST, well_below) if shortest > 0.25 else 0.0)
         assert trust.has_learned == (shortest < math.inf)
 
 
@@ -303,16 +280,6 @@ async def test_one_that_stays_is_none_too_many(clock: Clock, size: int) -> None:
                     group.create_task(here.call(READ))
             assert here.idle <= size
             clock.now += 4.5
-
-
-async def test_a_connection_has_an_age(clock: Clock) -> None:
-    """Also one that is always busy: the next one follows the name."""
-    async with route() as here:
-        for _ in range(75):
-            await here.call(READ)
-            clock.now += 4.0
-
-    assert 2 <= here.relay.made <= 4
 
 
 @pytest.mark.parametrize("operation", [READ, ONCE])
