@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import adaptive, cluster, small_runs, soak
+from benchmarks import adaptive, cluster, small_runs, soak, trust
 from benchmarks.processes import server
 
 SAMPLE = {"calls": 9, "tasks": 0, "threads": 0, "free": 20, "connections": 20, "memory_mib": 50.0}
@@ -69,3 +69,11 @@ async def test_small_runs_are_compared_on_connections_that_are_cut() -> None:
     assert min(outcome["10"], outcome["50"], outcome["adaptive"]) > 0
     assert small_runs.missed(outcome | {"ratio": 1.25, "failed": 3}, 1) == []
     assert len(small_runs.missed(outcome | {"ratio": 1.26, "failed": 4}, 1)) == 2
+
+
+async def test_a_weak_way_costs_one_write() -> None:
+    """The relay resets what rests; the scenario counts what becomes of the calls."""
+    ends, connections, _ = await trust.run(trust.SCENARIOS["resets 10, writes"])
+
+    assert ends == {"ok": 12, "UNKNOWN": 1}
+    assert 1 <= connections <= 12
