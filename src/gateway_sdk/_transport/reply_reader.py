@@ -118,15 +118,9 @@ class ReplyReader(RawReply):
     def _read_heads(self, data: bytes) -> bytes:
         """Read interim replies, which end with their heads, and the head of the final one."""
         while not (self.status or self.failure):
-            is_usual = data.startswith(_HTTP_1_1) and not (self._begun or self.is_lenient)
-            if is_usual and (end := data.find(_HEAD_END)) >= 0:
-                end += len(_HEAD_END)
-                self._overhead += end
-                head, data = data[:end], data[end:]
-            else:
-                if not self._begun:  # blank lines, perhaps
-                    self._overhead += len(data) - len(data := data.lstrip(_LINE_END))
-                head, data = self._cut(data)
+            if not self._begun:  # blank lines, perhaps
+                self._overhead += len(data) - len(data := data.lstrip(_LINE_END))
+            head, data = self._cut(data)
             if self._overhead + len(self._begun) > LONGEST_HEAD:
                 self._fail(_NO_END)
             elif head:
