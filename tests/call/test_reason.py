@@ -147,23 +147,27 @@ async def test_a_certificate_that_will_not_do(
     check(error, f"{url_host}:{server.port}", text, transient=False)
 
 
-@pytest.mark.parametrize("is_proxy", [True, False])
+@pytest.mark.parametrize(
+    ("is_proxy", "scheme"), [(True, "https"), (True, "http"), (False, "https")]
+)
 async def test_the_certificate_of_a_proxy_or_of_a_gateway_behind_one(
-    authorities: Authorities, is_proxy: bool
+    authorities: Authorities, is_proxy: bool, scheme: str
 ) -> None:
+    """A proxy with a certificate of somebody else's sees nothing."""
     unknown = authorities.unknown.server(LOCAL if is_proxy else HOST)
-    async with (
-        serving(silent, unknown) as port,
-        serving(Proxy(port).handle, unknown if is_proxy else None) as proxy_port,
-    ):
-        error = await error_of(
-            f"https://{HOST}",
-            proxy=f"{'https' if is_proxy else 'http'}://{LOCAL}:{proxy_port}",
-            verify=authorities.trusted.path,
-        )
+    async with serving(silent, unknown) as port:
+        proxy = Proxy(port)
+        async with serving(proxy.handle, unknown if is_proxy else None) as proxy_port:
+            error = await error_of(
+                f"{scheme}://{HOST}",
+                proxy=f"{'https' if is_proxy else 'http'}://{LOCAL}:{proxy_port}",
+                verify=authorities.trusted.path,
+                allow_insecure_http=True,
+            )
 
     place = f"the proxy {LOCAL}:{proxy_port}" if is_proxy else f"{HOST}:443"
     check(error, place, UNTRUSTED, transient=False)
+    assert len(proxy.heads) == (not is_proxy)
 
 
 HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {

@@ -84,16 +84,6 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return loads
 
 
-async def test_renewed_files_are_read(folder: Folder) -> None:
-    """Without a restart, before the next handshake."""
-    async with folder.session() as (session, _):
-        assert await CALL(session) == {}
-        folder.renew()
-        folder.install()
-        async with folder.renewed_gateway(session):
-            assert await CALL(session) == {}
-
-
 async def test_the_same_files_are_read_once(folder: Folder, loads: list[None]) -> None:
     """Also by callers that come together after they have changed."""
     async with folder.session() as (session, _):

@@ -10,7 +10,7 @@ from gateway_sdk import GatewaySession
 from gateway_sdk._url import is_loopback
 from tests.support.calls import CALLS
 from tests.support.certificates import Papers
-from tests.support.proxies import HOST, Gateway, Proxy, behind_a_proxy
+from tests.support.proxies import HOST, Gateway, Proxy
 from tests.support.raw_server import serving
 
 DOTTED: Final = f"{HOST}."
@@ -23,23 +23,12 @@ def naming(context: ssl.SSLContext) -> list[str | None]:
     return names
 
 
-async def test_a_gateway_behind_a_tunnel(papers: Papers) -> None:
-    """TLS has the name without the dot; the proxy and the field Host have it as it was given."""
-    async with (
-        behind_a_proxy(papers.authority) as place,
-        place.session(base_url=f"https://{DOTTED}", verify=papers.authority.path) as session,
-    ):
-        assert await CALLS["order_history"](session) == {}
-
-    assert place.proxy.heads[0].startswith(f"CONNECT {DOTTED}:443 ".encode())
-    assert f"\r\nHost: {DOTTED}\r\n".encode() in place.gateway.requests[0]
-
-
 @pytest.mark.asyncio_loop  # uvloop's resolver is not Python's
 @pytest.mark.parametrize("is_proxy", [True, False])
 async def test_a_gateway_and_a_proxy(
     monkeypatch: pytest.MonkeyPatch, papers: Papers, is_proxy: bool
 ) -> None:
+    """TLS has the name without the dot; the proxy and the field Host have it as it was given."""
     context = papers.authority.server(HOST)
     names, gateway = naming(context), Gateway()
     looked_up: list[str] = []
@@ -66,6 +55,8 @@ async def test_a_gateway_and_a_proxy(
     assert names == [HOST]
     assert looked_up == [DOTTED]  # with the dot: without one, search domains are tried
     assert len(proxy.heads) == is_proxy
+    assert all(head.startswith(f"CONNECT {DOTTED}:{port} ".encode()) for head in proxy.heads)
+    assert f"\r\nHost: {DOTTED}:{port}\r\n".encode() in gateway.requests[0]
 
 
 @pytest.mark.parametrize(
