@@ -13,7 +13,7 @@ import httpx
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from gateway_sdk._http.exact import Numbers, exact_validator, validate_exact
+from gateway_sdk._http.exact import Numbers, validate_exact
 from gateway_sdk._http.request import JSON, RawHeaders
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.operations import LIST_COUNTRIES, Operation
@@ -206,8 +206,8 @@ def _validated(
     if parse_float is None or not (b"." in data or b"e" in data or b"E" in data):
         return adapter.validate_json(data, **names)
     numbers = Numbers(parse_float)
-    value = decode_json(data, numbers)
-    return validate_exact(_kept_exact_validator(adapter), value, numbers.exact, names)
+    decode_json(data, numbers)
+    return validate_exact(adapter, data, numbers, names)
 
 
 def is_web_page(essence: str, body: bytes) -> bool:
@@ -330,6 +330,3 @@ def _adapter(wanted: Any) -> TypeAdapter[Any]:
 def _kept_adapter(wanted: Any, order: str) -> TypeAdapter[Any]:
     del order
     return TypeAdapter(wanted)
-
-
-_kept_exact_validator = lru_cache(maxsize=256)(exact_validator)
