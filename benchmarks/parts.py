@@ -188,8 +188,8 @@ PARTS: Final = {
         "Commands with targets of their own: 1 if all are kept",
         tuple(TARGETS),
         {"kept": "kept"},
-        {"rounds": 1, "more": ()},
-        {"rounds": 1},
+        {"rounds": 1, "short": False},
+        {"rounds": 1, "short": True},
     ),
 }
 

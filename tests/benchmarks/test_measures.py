@@ -125,9 +125,10 @@ async def test_a_bare_environment_has_no_extra(tmp_path: Path) -> None:
 async def test_a_command_says_whether_it_kept_its_targets(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: bool
 ) -> None:
-    monkeypatch.setattr(targets, "TARGETS", {"some": ("soak", "--calls", "10" if kept else "ten")})
+    command = (("soak", "--calls"), ("10" if kept else "ten",))
+    monkeypatch.setattr(targets, "TARGETS", {"some": command})
 
-    given = {"more": (), "folder": str(tmp_path)}
+    given = {"short": True, "folder": str(tmp_path)}
     assert await targets.measure("some", "", given) == {"kept": float(kept)}
     assert bool((tmp_path / "some.txt").read_text()) == kept
 
