@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from gateway_sdk import (
-    ConnectionFailedError,
     GatewayError,
     GatewaySession,
     RetryBudget,
@@ -148,20 +147,6 @@ async def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
         assert len(again.value.attempts) == 3
 
 
-@in_virtual_time
-async def test_views_share_the_budget() -> None:
-    gateway = Gateway("dead")
-    budget = RetryBudget(reserve=2, share=0, per_second=0)
-    async with session_on(gateway, retry_budget=budget) as session:
-        attempts = []
-        for view in (session.with_options(tenant_id="a"), session):
-            with pytest.raises(ConnectionFailedError) as caught:
-                await CALLS["order_history"](view)
-            attempts.append(len(caught.value.attempts))
-
-    assert attempts == [3, 1]
-
-
 @pytest.mark.parametrize(
     ("name", "options", "attempts"),
     [
@@ -213,15 +198,3 @@ def test_calls_and_time_fill_the_bucket_up_to_its_reserve(
         more = share / 8 if event == "call" else per_second / 8 * int(event) / 8
         left = min(left + more, float(reserve))
     assert [bucket.take() for _ in range(int(left) + 1)] == [True] * int(left) + [False]
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [({}, 100), ({"retry_budget": RetryBudget(reserve=5)}, 5), ({"retry_budget": None}, 1000)],
-)
-def test_a_session_has_a_budget_unless_it_is_told_to_have_none(
-    given: dict[str, Any], kept: int
-) -> None:
-    shared = GatewaySession("https://gateway.test", access_token="t", **given)._caller.shared
-
-    assert sum(shared.take_retry() for _ in range(1000)) == kept

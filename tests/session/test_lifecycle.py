@@ -121,21 +121,6 @@ async def test_closing_is_bounded_even_if_a_call_does_not_listen(
     await asyncio.wait([call])
 
 
-async def test_a_subclass_keeps_its_own_attributes_in_a_view(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class TeamSession(GatewaySession):
-        team = "none"
-
-    gateway = TeamSession("https://gateway.test", access_token="token")
-    gateway.team = "orders"
-
-    view = gateway.with_options(tenant_id="acme")
-
-    assert type(view) is TeamSession
-    assert view.team == "orders"
-
-
 @pytest.mark.parametrize("entered", [True, False])
 async def test_authorities_are_loaded_once_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, entered: bool

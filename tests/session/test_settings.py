@@ -4,7 +4,6 @@ import os
 import pickle
 import ssl
 import time
-import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -345,17 +344,6 @@ def test_transport_and_client_exclude_each_other() -> None:
         session(**seams())
 
 
-def test_a_view_costs_no_cycle() -> None:
-    gateway = session()
-    view = gateway.with_options(tenant_id="acme")
-    gone = weakref.ref(view)
-    _ = view.wallet
-
-    del view, _
-
-    assert gone() is None
-
-
 OF_AN_ENGINE: dict[str, list[Any]] = {
     "max_connections": [50, 1],
     "verify": [True, "ca.pem", ssl.create_default_context()],
@@ -423,7 +411,9 @@ def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
     assert str(caught.value) == f"{where} has no argument {name!r}{hint}"
 
 
-def test_a_subclass_may_have_arguments_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subclass_may_have_arguments_of_its_own_and_views(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class TeamSession(GatewaySession):
         def __init__(self, base_url: str, *, team: str, **options: Any) -> None:
             super().__init__(base_url, **options)
@@ -431,4 +421,7 @@ def test_a_subclass_may_have_arguments_of_its_own(monkeypatch: pytest.MonkeyPatc
 
     given: Any = {"base_url": "https://g.test", "access_token": "t", "team": "orders"}
 
-    assert TeamSession.from_env(**given).team == "orders"
+    view = TeamSession.from_env(**given).with_options(tenant_id="acme")
+
+    assert type(view) is TeamSession
+    assert view.team == "orders"

@@ -125,19 +125,6 @@ async def test_a_file_that_changes_before_it_is_sent(
     assert CANARY not in texts_of(caught.value)
 
 
-async def test_a_file_that_gives_more_than_it_was_asked_for() -> None:
-    """What does not keep to the number of bytes that are wanted breaks no promise of ours."""
-
-    class Generous(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read() if size else b""
-
-        def seek(self, position: int, whence: int = 0, /) -> int:
-            return min(super().seek(position, whence), 10)
-
-    await fails(Generous(bytes(20)))
-
-
 async def test_a_file_that_turns_into_text() -> None:
     class Turning(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
