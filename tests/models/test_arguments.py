@@ -77,6 +77,7 @@ def test_codes_and_dates_are_kept_as_strings() -> None:
     assert (query.start_date, query.end_date) == ("2026-01-01", "2026-01-31")
     assert query == _query(symbols="USD,GBP", start_date="2026-01-01", end_date="2026-01-31")
     assert [part.end_date for part in query.split(days=16)] == ["2026-01-16", "2026-01-31"]
+    assert [part.end_date for part in query.split(days=31)] == ["2026-01-31"]
 
 
 @pytest.mark.parametrize("kind", [set, frozenset])

@@ -78,6 +78,8 @@ async def test_send_says_the_same_with_more() -> None:
     assert reply.body.startswith(b'{"page":1')
     assert [attempt.status for attempt in reply.attempts] == [200]
     assert reply.elapsed > 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        reply.status = 201  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

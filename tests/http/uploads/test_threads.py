@@ -89,6 +89,27 @@ async def test_an_upload_that_is_cut_leaves_nothing_open(
     assert not open_files_below(tmp_path)
 
 
+async def test_a_stream_is_closed_when_its_call_ends() -> None:
+    """At once, and not only when it is garbage."""
+    closed: list[bool] = []
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield bytes(CHUNK)
+        finally:
+            closed.append(True)
+
+    server, content = Silent(), stream()
+    async with raw_server(server.handle) as url, session(url) as gateway:
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        await server.received.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        assert closed
+    await content.aclose()
+
+
 class Hanging(io.BytesIO):
     """A file whose reads wait until a test lets them, as on a disk that is gone."""
 
