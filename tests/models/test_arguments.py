@@ -76,8 +76,10 @@ def test_codes_and_dates_are_kept_as_strings() -> None:
     assert query.symbols == "USD,GBP"
     assert (query.start_date, query.end_date) == ("2026-01-01", "2026-01-31")
     assert query == _query(symbols="USD,GBP", start_date="2026-01-01", end_date="2026-01-31")
-    assert [part.end_date for part in query.split(days=16)] == ["2026-01-16", "2026-01-31"]
-    assert [part.end_date for part in query.split(days=31)] == ["2026-01-31"]
+    ends = {days: [part.end_date for part in query.split(days=days)] for days in (16, 30, 31)}
+    two = {16: ["2026-01-16", "2026-01-31"], 30: ["2026-01-30", "2026-01-31"]}
+    assert ends == {**two, 31: ["2026-01-31"]}
+    assert len(_query(end_date=FIRST).split(days=1)) == 1
 
 
 @pytest.mark.parametrize("kind", [set, frozenset])
