@@ -113,6 +113,8 @@ class Call:
     _request: PreparedRequest
     reply: RawReply | None  # of the last attempt
     _scope: CallScope
+    _token: AccessToken | None = None  # else the template has it
+    _sent: Request  # of the last attempt
 
     def __init__(
         self, shared: SharedState, options: Options, operation: Operation[Any], into: Any = None
@@ -256,29 +258,37 @@ class Call:
 
     async def _with_token(self) -> Any:
         source = self._options.access_token
-        token: AccessToken = ready_token(source) or await self._fetch_token()
+        self._token = ready_token(source) or await self._fetch_token()
         while True:
             try:
-                value = await self._attempt(token)
+                value = await self._attempt()
             except UnauthorizedError as error:
+                refused = self._token
                 if self._renewed:
-                    invalidate(source, token)
+                    invalidate(source, refused)
                     raise token_rejected(error) from None
                 if error.outcome is not Outcome.REFUSED or not self._can_be_sent:
-                    invalidate(source, token)  # for the next call
+                    invalidate(source, refused)  # for the next call
                     raise
                 await self._withdraw_intent()
-                refused = token
                 try:
-                    token = await self._fetch_token(refused)
+                    self._token = await self._fetch_token(refused)
                 except TokenRejectedError:  # other calls saw that new tokens are refused too
                     raise token_rejected(error) from None
-                if text_of(refused) == text_of(token):
+                if text_of(refused) == text_of(self._token):
                     raise
                 self._renewed = True
             else:
-                note_success(source, token)
+                note_success(source, self._token)
                 return value
+
+    async def _take_token_again(self) -> None:
+        # While the request waited, its token may have expired.
+        how = self._sent.transmission
+        how.waits_for = "token"
+        self._token = ready_token(self._options.access_token) or await self._fetch_token()
+        how.waits_for = None
+        self._sent.fields[0] = (b"Authorization", authorization(self._token))
 
     async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
         options, began = self._options, time.monotonic()
@@ -293,8 +303,8 @@ class Call:
         options.silence.end()
         return token
 
-    async def _attempt(self, token: AccessToken | None = None) -> Any:
-        request = self._request_with(token)
+    async def _attempt(self) -> Any:
+        request = self._sent = self._request_with_token()
         how, self.reply = request.transmission, None
         if self._repeatability is Repeatability.ONCE:
             how.on_admitted, how.is_once = self._record_intent, True
@@ -343,14 +353,16 @@ class Call:
         await self._withdraw_intent()
         await self._shared.sleep(seconds)
 
-    def _request_with(self, token: AccessToken | None) -> Request:
+    def _request_with_token(self) -> Request:
         base, fields = self._request.base, self._request.fields
-        if token is not None:  # else the template has it
-            fields = [(b"Authorization", authorization(token)), *fields]
+        if self._token is not None:  # else the template has it
+            fields = [(b"Authorization", authorization(self._token)), *fields]
         if self._watch is not None and (more := self._watch.begun(len(self._attempts) + 1)):
             base = cast("RequestTemplate", base).without(more)
             fields = [*fields, *more]
         how = Transmission()
+        if self._token is not None:
+            how.on_waited = self._take_token_again
         how.sent, how.check = not self._shared.tells_what_was_sent, self._scope.check
         return Request(self._request, base, fields, self._options.timeout, how)
 
@@ -417,8 +429,8 @@ class Connecting(Call):
             await self._fetch_token()
         await self._attempt()
 
-    async def _attempt(self, token: AccessToken | None = None) -> None:
-        request, began = self._request_with(token), time.monotonic()
+    async def _attempt(self) -> None:
+        request, began = self._request_with_token(), time.monotonic()
         how = request.transmission
         try:
             try:

@@ -311,7 +311,6 @@ class Engine:
         self._httpx: httpx.AsyncHTTPTransport | None = None
 
     async def exchange(self, request: Request) -> RawReply:
-        head = self._head(request)
         prepared, timeout, transmission = request.prepared, request.timeout, request.transmission
         if not self._slots.take():
             # With a rate limit, long waits are normal: only the deadline of the call ends them.
@@ -319,14 +318,13 @@ class Engine:
             await self._slots.wait(seconds, transmission)
         connection = None
         try:
-            if self._limiter is not None:  # then a request whose turn it is can be sent at once
-                await transmission.enter(self._limiter)
-            if transmission.on_admitted is not None:
-                await transmission.on_admitted()
+            if self._limiter or transmission.slot_wait or transmission.on_admitted:
+                await transmission.admit(self._limiter)
             if self._has_mock():
                 reply = await self._exchange_by_httpx(request)
                 self._slots.give_back()  # its body is in memory
                 return reply
+            head = self._head(request)
             connection = self._pool.take(transmission)
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)

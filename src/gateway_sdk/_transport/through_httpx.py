@@ -109,10 +109,7 @@ class CustomTransport:
         transmission = request.transmission
         may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is
         try:
-            if self._limiter is not None:
-                await transmission.enter(self._limiter)
-            if transmission.on_admitted is not None:
-                await transmission.on_admitted()
+            await transmission.admit(self._limiter)
             if not self._tells_what_was_sent:  # nor when
                 transmission.end_turn()
             transmission.check()

@@ -25,6 +25,10 @@ NOT_SENT: Final = (
 """The errors that our engine raises when no byte of the request was sent."""
 
 
+LONG: Final = 1.0
+"""Seconds of waiting after which the token of a request may have expired."""
+
+
 class OurError(httpx.TransportError):
     """An error with a text of ours; unlike httpx's texts, it shows nothing of a reply."""
 
@@ -60,7 +64,9 @@ class Transmission:
     waits_for: Phase | None = None  # if it is neither the connection nor the reply
     slot_wait: float = 0.0  # seconds for a slot
     rate_wait: float = 0.0  # seconds under the rate limit
-    # Awaited when nothing is left to wait for but a connection; if it raises, nothing is sent.
+    # Awaited when nothing is left to wait for but a connection, the first one only after `LONG`; if
+    # one raises, nothing is sent.
+    on_waited: Callable[[], Awaitable[None]] | None = None
     on_admitted: Callable[[], Awaitable[None]] | None = None
     on_sent: Callable[[], None] | None = None  # once, when the first byte leaves or none will
     is_awaited = False  # whether our own transport inside the user's client sets `sent`
@@ -77,15 +83,20 @@ class Transmission:
         """What the attempt waits for now."""
         return self.waits_for or ("reply" if self.sent else "connection")
 
-    async def enter(self, limiter: RateLimiter) -> None:
+    async def admit(self, limiter: RateLimiter | None) -> None:
         """Pass a limiter, and note how long the request waited."""
-        loop = asyncio.get_running_loop()
-        began, self.waits_for = loop.time(), "rate_limit"
-        try:
-            await limiter.enter()
-        finally:
-            self.rate_wait = loop.time() - began
-        self.on_sent, self.waits_for = limiter.begin, None
+        if limiter is not None:
+            loop = asyncio.get_running_loop()
+            began, self.waits_for = loop.time(), "rate_limit"
+            try:
+                await limiter.enter()
+            finally:
+                self.rate_wait = loop.time() - began
+            self.on_sent, self.waits_for = limiter.begin, None
+        if self.on_waited is not None and self.slot_wait + self.rate_wait > LONG:
+            await self.on_waited()
+        if self.on_admitted is not None:
+            await self.on_admitted()
 
     def end_turn(self) -> None:
         """Tell the rate limit that the request is sent now, or will not be."""
