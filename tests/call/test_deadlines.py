@@ -1,8 +1,10 @@
 """Deadlines of many calls, on busy loops, on uvloop and inside the scopes of anyio."""
 
 import asyncio
+import socket
+import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +25,7 @@ from gateway_sdk.rate_limit import RateLimiter
 from tests.support.contexts import LOOPS
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import serve
-from tests.support.raw_server import Server, raw_server
+from tests.support.raw_server import OK, Server, raw_server
 from tests.support.truth import open_session
 from tests.support.virtual_time import in_virtual_time, now, run as run_virtually
 from tests.support.witness import Witness
@@ -115,6 +117,61 @@ def test_no_write_leaves_after_its_deadline(
     over = run(work())
 
     assert [moment for moment in written if moment > over] == []
+
+
+@pytest.fixture
+def late_url() -> Iterator[tuple[str, threading.Event, Callable[[], None]]]:
+    """Return an address, what is set by a request there, and what holds the loop past its reply."""
+    asked, held, replied = threading.Event(), threading.Event(), threading.Event()
+
+    def serve() -> None:
+        peer, _ = listening.accept()
+        with peer:
+            peer.recv(2**16)
+            asked.set()
+            held.wait(10)
+            peer.sendall(OK)
+            replied.set()
+            peer.recv(1)
+
+    def hold() -> None:
+        held.set()
+        replied.wait(10)
+        time.sleep(0.6)  # code that holds the event loop
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(10)
+        server = threading.Thread(target=serve)
+        server.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked, hold
+        server.join()
+
+
+@pytest.mark.parametrize("ends", ["deadline", "scope"])
+def test_what_came_while_the_loop_was_held_counts(
+    run: Any, ends: str, late_url: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reply that came in time is worth more than the deadline that the loop sees with it."""
+    url, asked, hold = late_url
+    deadline = 0.5 if ends == "deadline" else None
+
+    async def write(gateway: GatewaySession) -> object:
+        async with asyncio.timeout(None if deadline else 0.5):
+            return await gateway.aml.upload_document(b"x")
+
+    async def work() -> object:
+        async with session(url, transport=None, deadline=deadline) as gateway:
+            writing = asyncio.create_task(write(gateway))
+            await asyncio.to_thread(asked.wait, 10)
+            hold()
+            return await writing
+
+    if deadline:
+        assert run(work()) == {}
+    else:
+        with pytest.raises(TimeoutError):
+            run(work())
+        assert "upload_document: the gateway did it" in caplog.text
 
 
 def test_no_cancellation_leaks_out_of_a_scope_of_anyio(run: Any) -> None:

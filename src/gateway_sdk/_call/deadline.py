@@ -17,6 +17,9 @@ DEFAULT_CUT: Final = 1.0
 _AGAIN: Final = 0.01
 """Seconds between two tries to end a call that somebody else is cancelling."""
 
+_TURNS: Final = 3
+"""Turns of the event loop before deadlines that have passed end their calls. While code held the
+loop, replies may have come, and uvloop looks at its timers first."""
 
 _WAITS: Final[dict[Phase, str]] = {
     "token": "while it waited for an access token",
@@ -49,7 +52,10 @@ class CallsInFlight:
         self._due = when
         self._timer = asyncio.get_running_loop().call_at(when, self._look)
 
-    def _look(self) -> None:
+    def _look(self, turns: int = _TURNS) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._look, turns - 1)
+            return
         now, self._due = asyncio.get_running_loop().time(), math.inf
         for scope in self.scopes:
             if scope.when <= now:

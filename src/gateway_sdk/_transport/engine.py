@@ -209,7 +209,7 @@ class Exchange(httpx.AsyncByteStream):
 
     def _cut_if_final(self, wait: OwnCancellation) -> None:
         if self._transmission.sent:  # else there is no reply to it
-            self._receive_early()
+            self.receive_early()
             if self._reply_is_final:
                 wait.cancel()
 
@@ -225,7 +225,7 @@ class Exchange(httpx.AsyncByteStream):
         if is_first:
             self._begin()
         else:
-            self._receive_early()
+            self.receive_early()
             if self._reply_is_final:
                 return False
         self.connection.write(data)
@@ -242,7 +242,7 @@ class Exchange(httpx.AsyncByteStream):
                 self._gives_up = connection.unsent() >= unsent  # else it has taken a part
                 if self._gives_up and not self.reply.status:
                     raise
-            self._receive_early()
+            self.receive_early()
 
     def _begin(self) -> None:
         connection = self.connection
@@ -257,7 +257,7 @@ class Exchange(httpx.AsyncByteStream):
             self._transmission.end_turn()
         self._transmission.sent = True
 
-    def _receive_early(self) -> None:
+    def receive_early(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""
         if self.reply.buffered <= MOST_UNREAD and (data := self.connection.take()):
             self._receive(data)
@@ -316,7 +316,7 @@ class Engine:
             # With a rate limit, long waits are normal: only the deadline of the call ends them.
             seconds = timeout.pool if self._limiter is None else None
             await self._slots.wait(seconds, transmission)
-        connection = None
+        connection = exchange = None
         try:
             if self._limiter or transmission.slot_wait or transmission.on_admitted:
                 await transmission.admit(self._limiter)
@@ -332,6 +332,8 @@ class Engine:
             exchange.reply.has_no_body = request.base.method == b"HEAD"
             await exchange.send(head, prepared.content, prepared.length)
         except BaseException as error:
+            if exchange is not None:
+                exchange.receive_early()  # it may have come in the same turn
             if connection is not None:
                 connection.abort()
                 if transmission.sent and transmission.status is None:
