@@ -1,7 +1,6 @@
 """Exchange rates as they are shown: tables and a curve of blocks."""
 
 import json
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -11,57 +10,12 @@ from pydantic_core import to_json
 
 from gateway_sdk.bulk import rate_rows
 from gateway_sdk.cli.arguments import shortest
-from gateway_sdk.cli.series import curve, read_series
+from gateway_sdk.cli.series import curve
 from tests.cli.support import series_of
-
-REPLY = {
-    "rates": {
-        "2026-01-05": {"USD": Decimal("1.10"), "GBP": 2},
-        "2026-01-02": {"USD": Decimal("1.20"), "XAU": Decimal("0.001")},
-    }
-}
 
 
 def series(rate: Any) -> dict[str, Any]:
     return {"base": "EUR", "rates": {"2026-10-30": {"USD": rate}}}
-
-
-def test_common_shape_is_read() -> None:
-    series = read_series(REPLY, "EUR", ["GBP", "USD", "SEK"])
-
-    assert series is not None
-    assert series.days == [date(2026, 1, 2), date(2026, 1, 5)]
-    assert list(series.rates) == ["GBP", "USD", "SEK", "XAU"]
-    assert series.rates["GBP"] == {date(2026, 1, 5): 2}
-    assert series.table().columns == ("date", "GBP", "USD", "SEK", "XAU")
-    assert series.table().rows == [
-        (date(2026, 1, 2), None, Decimal("1.20"), None, Decimal("0.001")),
-        (date(2026, 1, 5), 2, Decimal("1.10"), None, None),
-    ]
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        None,
-        [],
-        "rates",
-        {},
-        {"series": [1.5]},
-        {"rates": [1]},
-        {"rates": {"Monday": {"USD": 1}}},
-        {"rates": {"2026-01-05": 1}},
-        {"rates": {"2026-01-05": {"USD": "much"}}},
-        {"rates": {"2026-01-05": {"USD": True}}},
-        {"rates": {"2026-01-05": {"USD": None}}},
-        {"rates": {"2026-01-05": {"USD": "NaN"}}},
-        # What cannot be drawn.
-        *map(series, (0, -1, *map(Decimal, ("1E+400000", "1E-400000")))),
-    ],
-)
-def test_other_shapes_are_none(reply: Any) -> None:
-    """The interface leaves the reply open, so nothing is taken for what it is not."""
-    assert read_series(reply, "EUR", ["USD"]) is None
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False))
