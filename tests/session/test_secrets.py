@@ -17,17 +17,21 @@ from hypothesis import given, settings, strategies as st
 from pydantic import SecretStr
 
 from gateway_sdk import (
+    AuthError,
     ConfigurationError,
     ConnectionFailedError,
     ForbiddenError,
     GatewayError,
     GatewaySession,
+    GatewayTransport,
     InvalidArgumentError,
     Multipart,
     Observer,
     RateLimit,
     Reply,
+    ReplyLostError,
     RetryPolicy,
+    UploadFailedError,
     errors,
     operations,
 )
@@ -35,7 +39,7 @@ from gateway_sdk.models import CreateRequest, Name, PersonData, SecretQuestionIt
 from tests.support.calls import CALLS, Renewing, pass_deadlines
 from tests.support.observers import HOOKS
 from tests.support.proxies import Proxy
-from tests.support.raw_server import OK, Handler, raw_server, read_request, serving
+from tests.support.raw_server import OK, Handler, body_of, raw_server, read_request, serving
 from tests.support.secrecy import CANARY, logged, texts_of
 
 THEIRS: Final = "canary-0815"
@@ -254,34 +258,101 @@ def _is_of_a_call(kind: object) -> bool:
     return kind is errors.TokenRejectedError or not issubclass(kind, errors.AuthError)
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-async def test_no_token_in_the_variables_of_a_traceback(is_there: bool) -> None:
-    """A traceback that also shows variables holds no header of a request, sent or not.
+PLAIN: Final = "plain-token-4711"
+"""A token that is a plain str, sent as it is."""
 
-    A plain str from the user's function is sent as it is, and not shown.
-    """
-    sent: list[bytes] = []
+ENDS: Final[dict[str, tuple[type[Exception], type[Exception]]]] = {  # of a session, of a client
+    "refused": (ForbiddenError, httpx.HTTPStatusError),
+    "nobody there": (ConnectionFailedError, httpx.ConnectError),
+    "hung up": (ReplyLostError, httpx.RemoteProtocolError),
+    "time-out in the upload": (TimeoutError, TimeoutError),
+    "time-out after it": (TimeoutError, TimeoutError),
+    "content that fails": (UploadFailedError, LookupError),
+    "token with a line break": (AuthError, httpx.LocalProtocolError),
+}
+
+
+class Ending:
+    """A request that ends in one way, and what a traceback with variables shows then."""
+
+    def __init__(self, way: str) -> None:
+        self.token = PLAIN + "\n" * (way == "token with a line break")
+        self.sent: list[bytes] = []
+        self._way = way
+        self._waiting = asyncio.timeout(None)
+        self._came = asyncio.Event()
+
+    async def content(self) -> AsyncIterator[bytes]:
+        yield CANARY.encode()
+        if self._way == "content that fails":
+            await self._came.wait()
+            raise LookupError
+        if self._way == "time-out in the upload":
+            await asyncio.Event().wait()
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.sent.append(await reader.readuntil(b"\r\n\r\n"))
+        self._came.set()
+        if self._way == "time-out in the upload":
+            self._waiting.reschedule(0)
+        async for _ in body_of(self.sent[0], reader):
+            pass
+        if self._way == "time-out after it":
+            self._waiting.reschedule(0)
+        elif self._way == "refused":
+            writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        if self._way != "hung up":
+            await reader.read()
+
+    async def texts(self, call: Coroutine[Any, Any, Any], kind: type[Exception]) -> str:
+        shown = await _shown(call, self._waiting, kind)
+        assert len(self.sent) == (self._way not in ("nobody there", "token with a line break"))
+        assert all(f"Authorization: Bearer {PLAIN}\r\n".encode() in head for head in self.sent)
+        return shown
+
+
+async def _shown(
+    call: Coroutine[Any, Any, Any], waiting: asyncio.Timeout, kind: type[Exception]
+) -> str:
+    with pytest.raises(kind) as caught:
+        async with waiting:
+            await call
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    return "".join(shown.format())
+
+
+@pytest.mark.parametrize("way", ENDS)
+async def test_no_token_in_the_variables_of_a_traceback(way: str) -> None:
+    """A traceback that also shows variables holds nothing of a request, sent or not."""
+    ending = Ending(way)
 
     async def token() -> str:
-        return "plain-token-4711"
+        return ending.token
 
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sent.append(await read_request(reader))
-        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+    async with raw_server(ending.handle) as url:
+        address = "http://127.0.0.1:1" if way == "nobody there" else url
+        async with session(address, access_token=token, retry=None, drain=0) as gateway:
+            call = gateway.aml.upload_document(ending.content())
+            shown = await ending.texts(call, ENDS[way][0])
 
-    async with raw_server(refuse) as url:
-        gateway = session(url if is_there else "http://127.0.0.1:1", access_token=token, retry=None)
-        async with gateway:
-            with pytest.raises(ForbiddenError if is_there else ConnectionFailedError) as caught:
-                await gateway.country_data.list_countries()
-            sdk = caught.value.with_traceback(caught.tb.tb_next)
+    assert PLAIN not in shown
+    assert CANARY not in shown
 
-    shown = traceback.TracebackException.from_exception(sdk, capture_locals=True)
-    assert (shown.__cause__ is None) is is_there
-    for text in ("plain-token-4711", CANARY):
-        assert text not in "".join((shown.__cause__ or shown).format())
-    assert all(b"Authorization: Bearer plain-token-4711\r\n" in head for head in sent)
-    assert len(sent) == is_there
+
+@pytest.mark.parametrize("way", ENDS)
+async def test_no_header_of_a_client_in_the_variables_of_a_traceback(way: str) -> None:
+    ending = Ending(way)
+
+    async def call(client: httpx.AsyncClient, url: str) -> None:
+        (await client.post(url, content=ending.content())).raise_for_status()
+
+    async with raw_server(ending.handle) as url:
+        address = "http://127.0.0.1:1" if way == "nobody there" else url
+        headers = {"Authorization": f"Bearer {ending.token}"}
+        async with httpx.AsyncClient(transport=GatewayTransport(), headers=headers) as client:
+            shown = await ending.texts(call(client, address), ENDS[way][1])
+
+    assert PLAIN not in shown
 
 
 async def test_no_static_token_in_the_variables_of_a_refused_request() -> None:

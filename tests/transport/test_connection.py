@@ -85,9 +85,9 @@ async def test_the_time_for_writing_begins_again_with_each_part_that_is_taken(
             raise late("")
 
         monkeypatch.setattr(connection, "wait", wait)
-        exchange = Exchange(connection, Transmission(), httpx.Timeout(20))
+        exchange = Exchange(connection, Transmission(), httpx.Timeout(20), b"")
         with pytest.raises(httpx.WriteTimeout):
-            await exchange.send(b"", bytes(size), size)
+            await exchange.send(bytes(size), size)
 
     assert waits == [20, 20]
 

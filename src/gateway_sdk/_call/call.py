@@ -27,7 +27,7 @@ from gateway_sdk._http.request import (
     RequestTemplate,
     prepare,
 )
-from gateway_sdk._transport.transmission import Request, Transmission, Transport
+from gateway_sdk._transport.transmission import Request, Transmission, Transport, hide_frames
 from gateway_sdk.auth.source import (
     StaticTokenSource,
     authorization,
@@ -323,6 +323,7 @@ class Call:
                     await self._document.aclose()
             value = self._value_of(reply)
         except BaseException as error:
+            hide_frames(error)
             self._scope.phase = how.phase
             outcome, name = outcome_of_attempt(error, how, self.reply), type(error).__name__
             self._add_attempt(outcome, name, how, time.monotonic() - began)
@@ -439,6 +440,7 @@ class Connecting(Call):
             except (GatewayError, httpx.HTTPError) as error:
                 raise_failure(error, request, None, is_ours=True)
         except BaseException as error:
+            hide_frames(error)
             self._scope.phase, name = how.phase, type(error).__name__
             self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
             raise

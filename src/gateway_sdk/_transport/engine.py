@@ -98,11 +98,16 @@ class Exchange(httpx.AsyncByteStream):
     on_end: Callable[["Exchange"], None] | None = None  # called once, when the stream is closed
 
     def __init__(
-        self, connection: Connection, transmission: Transmission, timeout: httpx.Timeout
+        self,
+        connection: Connection,
+        transmission: Transmission,
+        timeout: httpx.Timeout,
+        head: bytes,
     ) -> None:
         self.connection = connection  # used by nobody else until the reply has ended
         self._transmission = transmission
         self._timeout = timeout
+        self._head = head  # until it is sent; as a variable, tracebacks could show its token
         self.reply = ReplyReader()
         self._is_sent = self._gives_up = self._left_at_once = False
 
@@ -113,21 +118,19 @@ class Exchange(httpx.AsyncByteStream):
         is_sent = self._is_sent and (self._left_at_once or self.connection.has_sent_all())
         return is_sent and was_read and self.reply.can_be_reused()
 
-    async def send(
-        self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
-    ) -> None:
+    async def send(self, content: bytes | httpx.AsyncByteStream, length: int | None) -> None:
         # An early reply with an error status ends the sending. After an early success the rest is
         # sent too, because the server may need it, until the server closes the connection or the
         # time-out for a chunk passes. The first chunk leaves together with the head.
         if isinstance(content, bytes):
-            self._is_sent = self._put(head + content)
+            self._is_sent = self._put(content)
             if not self.connection.can_write():
                 self._transmission.waits_for = "request"
                 await self._flush()
                 self._transmission.waits_for = None
         else:
             self._transmission.waits_for = "request"
-            await self._send_chunks(head, content, length)
+            await self._send_chunks(content, length)
             self._transmission.waits_for = None
         while not self.reply.status:
             if (news := self._read_on()) is not None:
@@ -137,12 +140,10 @@ class Exchange(httpx.AsyncByteStream):
             await self._flush()
             self.connection.limit_unsent(None)
 
-    async def _send_chunks(
-        self, head: bytes, content: AsyncIterable[bytes], length: int | None
-    ) -> None:
+    async def _send_chunks(self, content: AsyncIterable[bytes], length: int | None) -> None:
         # Not before: content that has begun may be impossible to send again.
         chunks, cut = aiter(content), OwnCancellation()
-        unsent, left = head, length
+        unsent, left = b"", length
         while True:
             chunk = await self._next_chunk(chunks, cut)
             await cut.raise_that_of_others()  # of content that cancels its own caller
@@ -161,7 +162,7 @@ class Exchange(httpx.AsyncByteStream):
             raise httpx.LocalProtocolError("less content than its Content-Length")
         if left is None:
             unsent += b"0\r\n\r\n"
-        self._is_sent = not unsent or await self._write(unsent)
+        self._is_sent = not (unsent or self._head) or await self._write(unsent)
 
     async def _next_chunk(self, chunks: AsyncIterator[bytes], cut: OwnCancellation) -> bytes | None:
         """Wait for a chunk; empty if the reply makes it unnecessary, None after the last one."""
@@ -220,10 +221,11 @@ class Exchange(httpx.AsyncByteStream):
 
     def _put(self, data: bytes) -> bool:
         """Send a chunk and return True; return False if the reply makes it unnecessary."""
-        is_first = not self._transmission.sent
-        self._left_at_once = is_first and len(data) <= _SMALL
-        if is_first:
+        self._left_at_once = False
+        if not self._transmission.sent:
             self._begin()
+            data, self._head = self._head + data, b""
+            self._left_at_once = len(data) <= _SMALL
         else:
             self.receive_early()
             if self._reply_is_final:
@@ -324,13 +326,12 @@ class Engine:
                 reply = await self._exchange_by_httpx(request)
                 self._slots.give_back()  # its body is in memory
                 return reply
-            head = self._head(request)
             connection = self._pool.take(transmission)
             if connection is None:
                 connection = await self._route.open(transmission, timeout.connect)
-            exchange = Exchange(connection, transmission, timeout)
+            exchange = Exchange(connection, transmission, timeout, self._head(request))
             exchange.reply.has_no_body = request.base.method == b"HEAD"
-            await exchange.send(head, prepared.content, prepared.length)
+            await exchange.send(prepared.content, prepared.length)
         except BaseException as error:
             if exchange is not None:
                 exchange.receive_early()  # it may have come in the same turn

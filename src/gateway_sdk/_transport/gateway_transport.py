@@ -22,7 +22,13 @@ from gateway_sdk._transport.through_httpx import (
     library_of,
 )
 from gateway_sdk._transport.tls import authorities, ssl_context, stamp_of
-from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
+from gateway_sdk._transport.transmission import (
+    EXTENSION,
+    Request,
+    Transmission,
+    Transport,
+    hide_frames,
+)
 from gateway_sdk._url import origin_of
 from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.rate_limit import RateLimiter
@@ -92,6 +98,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
                 self._engines[origin] = make_transport(self._config, request.url)
             return response_of(await self._engines[origin].exchange(sent))
         except BaseException as error:
+            hide_frames(error)
             if not own.sent:
                 own.failed_unsent, own.sent = error, True
             raise

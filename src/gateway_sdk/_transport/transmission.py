@@ -9,7 +9,7 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
-from gateway_sdk.errors import Phase
+from gateway_sdk.errors import GatewayError, Phase
 from gateway_sdk.rate_limit import RateLimiter
 
 EXTENSION: Final = "gateway_sdk.transmission"
@@ -24,9 +24,14 @@ NOT_SENT: Final = (
 )
 """The errors that our engine raises when no byte of the request was sent."""
 
-
 LONG: Final = 1.0
 """Seconds of waiting after which the token of a request may have expired."""
+
+
+def hide_frames(error: BaseException) -> None:
+    """Take the frames off an error, unless code is to be corrected: their variables are secret."""
+    if isinstance(error, GatewayError | httpx.HTTPError | asyncio.CancelledError):
+        error.__traceback__ = None
 
 
 class OurError(httpx.TransportError):
