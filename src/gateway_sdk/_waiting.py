@@ -63,6 +63,11 @@ def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
     return decorate
 
 
+def retrieve_error(future: asyncio.Future[Any]) -> None:
+    """Keep asyncio from reporting an error that perhaps nobody waits for."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
 class OwnCancellation:
     """A cancellation of the current task that its own code asks for, from a callback, and ends."""
 
@@ -120,8 +125,7 @@ class SingleFlight(Generic[T]):
     def start(self) -> asyncio.Future[T]:
         if (future := self._running()) is None:
             future = self._future = asyncio.ensure_future(self._work())
-            # Its error is retrieved here: perhaps nobody waits for it.
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            retrieve_error(future)
         return future
 
     async def end(self) -> None:
@@ -168,6 +172,7 @@ async def in_turn(name: str, place: object, what: object, work: Callable[[], T])
         waiting: asyncio.Future[T] = asyncio.wrap_future(future)
         if begun == what:
             return await waiting
+        retrieve_error(waiting)
         await asyncio.wait([waiting])
 
 

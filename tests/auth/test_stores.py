@@ -1,6 +1,7 @@
 """What every token store does, with the records that they share; and the keyring."""
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -353,6 +354,35 @@ async def test_any_error_of_a_keyring_is_a_store_error(ring: Ring, error: Except
     ring.error = error
     told = f"the keyring cannot be used here: {type(error).__name__}"
     assert await refusal(KeyringStore(KEY)) == told
+
+
+async def test_the_failure_of_work_that_others_wait_for_is_told_once(
+    ring: Ring, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asyncio would report it to the log, with the text of the keyring."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def fail(*_: str) -> str | None:
+        begun.set()
+        assert go_on.wait(20)
+        raise LookupError(CANARY)
+
+    ring.get_password = fail  # type: ignore[method-assign]
+    store = KeyringStore(KEY)
+    load = asyncio.create_task(store.load())
+    assert await asyncio.to_thread(begun.wait, 20)
+    save = asyncio.create_task(store.save(make_token("new")))
+    left = asyncio.create_task(store.save(make_token("other")))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.wait([left])
+    go_on.set()
+    with pytest.raises(TokenStoreError, match="LookupError"):
+        await load
+    await save
+    del load, left
+    gc.collect()
+    assert caplog.text == ""
 
 
 HANGING = """

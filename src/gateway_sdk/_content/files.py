@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import check_argument
+from gateway_sdk._waiting import retrieve_error
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
@@ -275,8 +276,7 @@ async def in_executor(function: Callable[[T], R], given: T) -> R:
 
 async def _wait(work: asyncio.Future[Any]) -> None:
     """Wait for work in a thread whose result is not needed, up to `PATIENCE` seconds."""
-    # Read its error, or asyncio reports it.
-    work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    retrieve_error(work)
     await asyncio.wait([work], timeout=PATIENCE)
 
 
