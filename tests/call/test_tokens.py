@@ -66,6 +66,20 @@ class Same:
         return self._kept
 
 
+class Noting(Same):
+    """A source of the user's own with a method that has the name of one of ours."""
+
+    def note_success(self) -> None:
+        raise AssertionError
+
+
+class Masked(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "masked"
+
+
 def sent_tokens(engine: ScriptedEngine) -> list[str]:
     return [request.headers["Authorization"].removeprefix("Bearer ") for request in engine.requests]
 
@@ -88,6 +102,9 @@ def giving(token: Any) -> Callable[[], Any]:
         (giving(SecretStr("from-a-function")), "from-a-function"),
         (Same("first"), "first"),
         (Same(SecretStr("first")), "first"),
+        (Noting("first"), "first"),
+        (Masked("first"), "first"),
+        (giving(Masked("first")), "first"),
     ],
 )
 async def test_every_kind_of_source_is_sent(

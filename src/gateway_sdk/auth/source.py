@@ -218,7 +218,8 @@ def invalidate(source: TokenSource, token: AccessToken) -> None:
 
 def note_success(source: TokenSource, token: AccessToken) -> None:
     """Tell a SharedTokenSource that the gateway accepted a token."""
-    if (note := getattr(source, "note_success", None)) is not None:
+    note = getattr(source, "note_success", None)
+    if note is not None and not _with_ready.isdisjoint(type(source).__mro__):  # else the user's own
         note(token)
 
 
@@ -242,7 +243,7 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
         raise AuthError("the source of the access token returned something that is not a token")
     if problem := problem_of(text_of(token)):
         raise AuthError(f"the access token from its source {problem}")
-    return _HiddenToken(token) if isinstance(token, str) else token
+    return _HiddenToken(str.__str__(token)) if isinstance(token, str) else token
 
 
 class Silence:
