@@ -229,6 +229,7 @@ LOGIN = LoginRequiredError("log in with `gateway login`")
         # An answer ends the silence; if it is that a login is missing, that counts.
         "1*29 REPEAT, token, 1*29 REPEAT, 1*2 LOG_IN, token, 1*2 REPEAT",
         "login, 1*0.3 LOG_IN, token, 1*0.3 REPEAT",
+        "login, 1*0.3 LOG_IN, pause 601, 1*0.3 REPEAT",
         # What was long ago does not count; the time between calls does not, either.
         "1*29 REPEAT, pause 500, 1*0.9 REPEAT, pause 500, 1*0.2 LOG_IN",
         "1*29 REPEAT, pause 601, 1*29 REPEAT",
@@ -276,6 +277,31 @@ def test_a_keyring_that_is_locked_is_no_slow_gateway() -> None:
         views = [gateway, gateway.with_options(tenant_id="acme")]
         told = [await advice_of(views[number % 2], 0.3) for number in range(120)]
         assert told == [Advice.REPEAT] * 99 + [Advice.LOG_IN] * 21
+        await source.aclose()
+
+    virtual_time.run(day())
+
+
+@pytest.mark.usefixtures("_loop_time")
+def test_a_call_that_works_ends_the_lack_of_a_login() -> None:
+    """Another session has got the token that this one uses."""
+
+    async def day() -> None:
+        store = MemoryStore()
+        source = SharedTokenSource(store)
+        answer = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+        first, second = (
+            GatewaySession("https://gateway.test", access_token=source, transport=answer)
+            for _ in range(2)
+        )
+        with pytest.raises(LoginRequiredError):
+            await first.kyc.send_webhook()
+        await store.save(token := Token("t"))
+        for gateway in (second, first):
+            await gateway.kyc.send_webhook()
+        store.load = forever  # type: ignore[method-assign]
+        source.reject(token)
+        assert await advice_of(first, 0.3) is Advice.REPEAT
         await source.aclose()
 
     virtual_time.run(day())

@@ -280,6 +280,7 @@ class Call:
                 self._renewed = True
             else:
                 note_success(source, self._token)
+                self._options.silence.end()
                 return value
 
     async def _take_token_again(self) -> None:

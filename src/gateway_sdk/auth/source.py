@@ -257,14 +257,14 @@ class Silence:
         """Count a wait that ended without an answer; return the advice that follows."""
         now = time.monotonic()
         if began - self._until > _FORGOTTEN:
-            self._seconds = 0.0
+            self._seconds, self._lacks_login = 0.0, False
         self._seconds += now - max(began, self._until)  # waits at the same time count once
         self._until = now
         return Advice.LOG_IN if self._lacks_login or self._seconds >= SILENT else Advice.REPEAT
 
     def end(self, error: GatewayError | None = None) -> None:
         """Note that the source has answered, perhaps by an error."""
-        self._seconds, self._until = 0.0, 0.0
+        self._seconds, self._until = 0.0, time.monotonic()
         self._lacks_login = error is not None and error.advice is Advice.LOG_IN
 
 
