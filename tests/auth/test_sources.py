@@ -19,6 +19,7 @@ from gateway_sdk.auth.source import (
     ready_token,
 )
 from tests.auth.responses import NOW, told
+from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.failing_steps import turns
 from tests.support.logins import Clock, names, set_time
@@ -235,6 +236,27 @@ async def test_a_rejected_token_is_asked_for_once_more(
     vault.open.set()
     assert await waiting == {"token-3"}
     assert (vault.asked, caplog.records) == (3, [])
+
+
+@virtual_time.in_virtual_time
+async def test_a_question_that_hangs_is_asked_again(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """After half a minute, once, for all: also for who comes late and waits for a second only."""
+    vault.open.clear()
+    hanging = asyncio.create_task(source.token())
+    others = asyncio.create_task(names(source, 9))
+    await asyncio.sleep(29.5)
+    assert vault.asked == 1
+    vault.open = asyncio.Event()
+    async with asyncio.timeout(1):
+        asking = asyncio.create_task(names(source, 9))
+        await asyncio.sleep(0.6)
+        assert vault.asked == 2
+        vault.open.set()
+        assert await asking | await others == {"token-2"}
+    assert vault.asked == 2
+    hanging.cancel()
 
 
 async def test_a_cancelled_question_is_asked_by_the_next(

@@ -4,7 +4,8 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
@@ -109,6 +110,7 @@ class FunctionTokenSource:
         self._renewal = SingleFlight(self._renew)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = asyncio.Lock()
+        self._began = 0.0  # when the one who asks now did, by the loop's clock
         self._failure: GatewayError = AuthError("")  # the last one
 
     async def token(self, rejected: Any = None) -> AccessToken:
@@ -152,10 +154,22 @@ class FunctionTokenSource:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - its text may be secret
             raise_if_cancelled(error)  # who asks after the end gets the error
 
-    def _turn(self) -> asyncio.Lock:
-        if self._loop is not (loop := asyncio.get_running_loop()):
-            self._loop, self._asking = loop, asyncio.Lock()
-        return self._asking
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[None]:
+        """Wait for the question that is asked now, but not for one that hangs."""
+        loop, is_mine = asyncio.get_running_loop(), False
+        while not is_mine:
+            if self._loop is not loop or loop.time() >= self._began + SILENT:
+                self._loop, self._asking, self._began = loop, asyncio.Lock(), loop.time()
+            turn = self._asking
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._began + SILENT):
+                    is_mine = await turn.acquire()
+        self._began = loop.time()
+        try:
+            yield
+        finally:
+            turn.release()
 
     async def _ask_for_all(self) -> AccessToken:
         try:
