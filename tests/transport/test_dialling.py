@@ -11,12 +11,18 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import httpx
 import pytest
 
+from gateway_sdk import GatewaySession, RetryPolicy
 from gateway_sdk._transport import dial as dialling
 from gateway_sdk._transport.dial import Dialler, SocketAddress
+from tests.support.calls import CALLS
+from tests.support.certificates import Papers
 from tests.support.contexts import sockets
 from tests.support.failing_steps import turns
+from tests.support.proxies import HOST, Gateway
+from tests.support.raw_server import serving
 
 pytestmark = pytest.mark.asyncio_loop  # `Names` changes attributes of the loop
 
@@ -306,3 +312,31 @@ asyncio.run(main())
 def test_a_process_does_not_wait_for_a_look_up() -> None:
     """Where no server of names answers, that takes some ten seconds, or for ever."""
     subprocess.run([sys.executable, "-c", SILENT], check=True, timeout=60)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="it has one address of loopback")
+async def test_an_address_that_accepts_and_never_answers_is_tried_later(
+    monkeypatch: pytest.MonkeyPatch, papers: Papers
+) -> None:
+    """As a load balancer that has lost what is behind it: the next attempt finds the other."""
+    gateway = Gateway()
+    real = socket.getaddrinfo
+
+    def look_up(_: str, port: int, **options: Any) -> Any:
+        if options.get("flags"):
+            raise socket.gaierror(socket.EAI_NONAME, "a name")
+        return [*real("127.0.0.2", port, **options), *real(V4, port, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    async with serving(gateway.handle, papers.authority.server(HOST)) as port:
+        with socket.create_server(("127.0.0.2", port)):
+            async with GatewaySession(
+                f"https://{HOST}:{port}",
+                access_token="t",
+                verify=papers.authority.path,
+                timeout=httpx.Timeout(5.0, connect=0.3),
+                retry=RetryPolicy(backoff=0.0, connect_wait=0.0),
+            ) as session:
+                assert await CALLS["order_history"](session) == {}
+
+    assert len(gateway.requests) == 1

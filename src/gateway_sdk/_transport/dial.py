@@ -55,7 +55,13 @@ class Dialler:
         """Open a connection; if the caller is cancelled, no socket stays open."""
         end = await self._dial()
         _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=end)
+        with suppress(OSError):  # it has been closed already
+            connection.peer = end.getpeername()
         return connection
+
+    def avoid(self, peer: object) -> None:
+        """Try other addresses first for a while: what was connected to does not answer."""
+        self._avoided[peer] = asyncio.get_running_loop().time() + AVOIDED
 
     async def _dial(self) -> socket.socket:
         """Return a connected socket; all other sockets that were tried are closed."""

@@ -14,7 +14,7 @@ import httpx
 
 from gateway_sdk._http.request import RawHeaders
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.dial import Dialler
+from gateway_sdk._transport.dial import DELAY, Dialler
 from gateway_sdk._transport.proxy import open_by_connect, open_by_socks
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._url import host_and_port, port_of
@@ -146,6 +146,7 @@ class Route:
         transmission.proxy = self._proxy_name
         connection = await self._dialler.connect()
         self._note(connection)
+        connected_at = asyncio.get_running_loop().time()
         try:
             if proxy is not None and proxy.url.scheme == "https":
                 context = cast("ssl.SSLContext", proxy.ssl_context)  # loaded by `tls`
@@ -155,7 +156,12 @@ class Route:
                 transmission.proxy = None
             if self._url.scheme == "https":
                 await connection.start_tls(tls, host)
-        except BaseException:
+        except BaseException as error:
+            # Perhaps something accepts connections there that has lost what is behind it.
+            if isinstance(error, OSError) or (
+                asyncio.get_running_loop().time() - connected_at >= DELAY
+            ):
+                self._dialler.avoid(connection.peer)
             connection.abort()
             raise
         return connection
