@@ -357,7 +357,7 @@ async def test_any_error_of_a_keyring_is_a_store_error(ring: Ring, error: Except
 
 
 async def test_the_failure_of_work_that_others_wait_for_is_told_once(
-    ring: Ring, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, ring: Ring, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Asyncio would report it to the log, with the text of the keyring."""
     begun, go_on = threading.Event(), threading.Event()
@@ -367,7 +367,7 @@ async def test_the_failure_of_work_that_others_wait_for_is_told_once(
         assert go_on.wait(20)
         raise LookupError(CANARY)
 
-    ring.get_password = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(ring, "get_password", fail)
     store = KeyringStore(KEY)
     load = asyncio.create_task(store.load())
     assert await asyncio.to_thread(begun.wait, 20)

@@ -157,14 +157,16 @@ class FunctionTokenSource:
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None]:
         """Wait for the question that is asked now, but not for one that hangs."""
-        loop, is_mine = asyncio.get_running_loop(), False
-        while not is_mine:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Lock | None = None
+        while turn is None:
             if self._loop is not loop or loop.time() >= self._began + SILENT:
                 self._loop, self._asking, self._began = loop, asyncio.Lock(), loop.time()
-            turn = self._asking
+            asking = self._asking
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(self._began + SILENT):
-                    is_mine = await turn.acquire()
+                    await asking.acquire()
+                    turn = asking
         self._began = loop.time()
         try:
             yield
