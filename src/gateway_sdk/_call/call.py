@@ -280,7 +280,9 @@ class Call:
                 self._renewed = True
             else:
                 note_success(source, self._token)
-                self._options.silence.end()
+                silence = self._options.silence
+                if silence.lacks_login or silence.seconds:
+                    silence.end()
                 return value
 
     async def _take_token_again(self) -> None:

@@ -266,22 +266,22 @@ class Silence:
     """For how long calls have waited for a token source that has not answered since."""
 
     def __init__(self) -> None:
-        self._seconds, self._until = 0.0, 0.0
-        self._lacks_login = False  # as its last answer said
+        self.seconds, self._until = 0.0, 0.0
+        self.lacks_login = False  # as its last answer said
 
     def add(self, began: float) -> Advice:
         """Count a wait that ended without an answer; return the advice that follows."""
         now = time.monotonic()
         if began - self._until > _FORGOTTEN:
-            self._seconds, self._lacks_login = 0.0, False
-        self._seconds += now - max(began, self._until)  # waits at the same time count once
+            self.seconds, self.lacks_login = 0.0, False
+        self.seconds += now - max(began, self._until)  # waits at the same time count once
         self._until = now
-        return Advice.LOG_IN if self._lacks_login or self._seconds >= SILENT else Advice.REPEAT
+        return Advice.LOG_IN if self.lacks_login or self.seconds >= SILENT else Advice.REPEAT
 
     def end(self, error: GatewayError | None = None) -> None:
         """Note that the source has answered, perhaps by an error."""
-        self._seconds, self._until = 0.0, time.monotonic()
-        self._lacks_login = error is not None and error.advice is Advice.LOG_IN
+        self.seconds, self._until = 0.0, time.monotonic()
+        self.lacks_login = error is not None and error.advice is Advice.LOG_IN
 
 
 def _failed(error: BaseException) -> GatewayError:
