@@ -401,6 +401,27 @@ async def test_no_text_shows_the_password_of_a_proxy(
         assert "407" in texts[-1]
 
 
+@pytest.mark.parametrize("call", [CALLS["order_history"], GatewaySession.connect])
+async def test_no_password_of_a_proxy_in_the_variables_of_a_traceback(
+    call: Callable[[GatewaySession], Coroutine[Any, Any, Any]],
+) -> None:
+    heads, waiting = list[bytes](), asyncio.timeout(None)
+
+    async def take(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        heads.append(await read_request(reader))
+        waiting.reschedule(0)
+        await reader.read()
+
+    async with serving(take) as port:
+        proxy = f"http://user:{CANARY}@127.0.0.1:{port}"
+        async with session("https://gateway.test", proxy=proxy, drain=0) as gateway:
+            shown = await _shown(call(gateway), waiting, TimeoutError)
+
+    secret = base64.b64encode(f"user:{CANARY}".encode())
+    assert secret in heads[0]
+    assert secret.decode() not in shown
+
+
 def test_no_text_of_options_names_the_tenant() -> None:
     gateway = session("https://gateway.test")
 
