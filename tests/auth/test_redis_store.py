@@ -7,8 +7,10 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,23 @@ async def test_a_redis_that_does_not_reply_is_an_error(
             with pytest.raises(TokenStoreError, match=f"^Redis at {place} cannot be us") as caught:
                 await use
             assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_redis_is_reached_without_a_thread_of_the_loop() -> None:
+    """All of them may wait for the token, as synchronous code does that makes calls."""
+
+    async def hang_up(_: object, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    may_end = threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.get_running_loop().set_default_executor(executor)
+        busy = executor.submit(may_end.wait, 20)
+        async with raw_server(hang_up) as url:
+            told = await refusal(RedisStore(url.replace("http", "redis"), KEY))
+        assert not busy.done()
+        may_end.set()
+    assert "cannot be used" in told
 
 
 @NEEDS_REDIS

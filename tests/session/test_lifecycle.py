@@ -24,7 +24,7 @@ from gateway_sdk import (
 )
 from gateway_sdk._call import deadline, shared_state
 from gateway_sdk._transport import tls
-from tests.support.calls import CALLS, pass_deadlines
+from tests.support.calls import CALLS, Call, pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
 
@@ -179,16 +179,22 @@ async def test_models_are_loaded_once_beside_the_event_loop(
     assert [thread is threading.main_thread() for thread in threads] == [False] * can_start
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_first_call_needs_no_thread_of_the_loop(scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "call"),
+    [
+        ("http", CALLS["order_history"]),
+        ("https", CALLS["order_history"]),
+        ("http", lambda gateway: gateway.aml.upload_document(Path(__file__))),
+    ],
+)
+async def test_a_first_call_needs_no_thread_of_the_loop(scheme: str, call: Call) -> None:
     """All of them may wait for it: they are where a service runs what blocks."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
     gateway = session(f"{scheme}://127.0.0.1:1", retry=None)
 
     def wait_for_call() -> object:
-        call = CALLS["order_history"](gateway)
-        return asyncio.run_coroutine_threadsafe(call, loop).exception(60)
+        return asyncio.run_coroutine_threadsafe(call(gateway), loop).exception(60)
 
     assert type(await asyncio.to_thread(wait_for_call)) is ConnectionFailedError
     await gateway.aclose()

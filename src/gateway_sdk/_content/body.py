@@ -179,12 +179,12 @@ async def _body_of(content: Any) -> Body:
         case Mapping() | list() | BaseModel():
             return _of_bytes(encode_json(content), JSON)
         case Multipart():
-            content_type, form = await files.in_executor(files.form_of, content)
+            content_type, form = await files.in_few_threads(files.form_of, content)
             return _of_source(form, content_type)
         case AsyncIterable():
             return _of_stream(content)
         case _ if isinstance(content, Path) or callable(getattr(content, "read", None)):
-            source = await files.in_executor(files.source_of, content)
+            source = await files.in_few_threads(files.source_of, content)
             name, media_type = files.name_and_type_of(content)
             return _of_source(source, media_type or files.media_type_of(name))
         case _:

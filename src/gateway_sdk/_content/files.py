@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import check_argument
-from gateway_sdk._waiting import retrieve_error
+from gateway_sdk._waiting import in_thread, retrieve_error
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
@@ -55,6 +55,11 @@ PATIENCE: Final = 0.5
 """Seconds that the end of a call waits for an unfinished read of the user's file: a disk answers in
 milliseconds, a pipe perhaps never. Shorter than the wait of a closing session for its calls.
 """
+
+LOOKS: Final = 8
+"""Threads that look at files before they are sent, mostly for less than a millisecond."""
+
+_looks: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -250,28 +255,22 @@ async def from_thread(
             await _wait(wrap_future(coming))
 
 
-async def in_executor(function: Callable[[T], R], given: T) -> R:
-    """Call a function that reads the user's files, in one of the event loop's few threads."""
-    # If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
-    # A function that has not started by then never starts.
-    left = False
-
-    def look() -> R:
-        if left:  # the caller has left: all threads were busy until now
-            raise RuntimeError
-        return function(given)
-
-    try:
-        looking = asyncio.get_running_loop().run_in_executor(None, look)
-    except RuntimeError:
-        raise UploadFailedError("the content cannot be read: no thread can be started") from None
-    try:
-        await asyncio.wait([looking])
-    except asyncio.CancelledError:
-        left = True
-        await _wait(looking)
-        raise
-    return looking.result()
+async def in_few_threads(function: Callable[[T], R], given: T) -> R:
+    """Call a function that reads the user's files; up to `LOOKS` are called at the same time."""
+    # Not in the threads of the event loop: all of them may wait for this call. If the caller is
+    # cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
+    async with _looks.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(LOOKS)):
+        try:
+            looking = in_thread("gateway-upload", partial(function, given))
+        except RuntimeError:
+            problem = "the content cannot be read: no thread can be started"
+            raise UploadFailedError(problem) from None
+        try:
+            await asyncio.wait([looking])
+        except asyncio.CancelledError:
+            await _wait(looking)
+            raise
+        return looking.result()
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:

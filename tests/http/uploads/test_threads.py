@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar
@@ -237,50 +236,22 @@ async def test_a_read_that_fails_after_the_call_is_not_reported(
     assert noise == []
 
 
-async def test_a_file_that_was_not_looked_at_in_time_is_not_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """All threads are busy until the call has ended: then its file is left alone."""
-    monkeypatch.setattr(thread, "PATIENCE", 0.01)
-    busy, go_on = threading.Event(), threading.Event()
-    file = Hanging(bytes(CHUNK), at_first_look=True)
-
-    def be_busy() -> None:
-        busy.set()
-        assert go_on.wait(20)
-
-    with ThreadPoolExecutor(1) as executor:
-        asyncio.get_running_loop().set_default_executor(executor)
-        executor.submit(be_busy)
-        assert busy.wait(20)
-        async with taking() as (url, _), session(url) as gateway:
-            call = asyncio.create_task(gateway.aml.upload_document(file))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            call.cancel()
-            await asyncio.wait([call])
-        go_on.set()
-
-    assert call.cancelled()
-    assert not file.reading.is_set()
-
-
-class Noting(io.BytesIO):
-    seen: ClassVar[set[str]] = set()
-
-    def readable(self) -> bool:
-        self.seen.add(threading.current_thread().name)
-        return True
-
-
 async def test_many_calls_look_at_their_files_in_few_threads() -> None:
-    with ThreadPoolExecutor(2, "looking") as executor:
-        asyncio.get_running_loop().set_default_executor(executor)
-        async with taking() as (url, _), session(url) as gateway:
-            calls = (gateway.aml.upload_document(Noting(b"x")) for _ in range(20))
-            await asyncio.gather(*calls)
+    """What was not looked at when its call ended is left alone."""
+    files = [Hanging(b"x", at_first_look=True) for _ in range(20)]
+    async with taking() as (url, _), session(url) as gateway:
+        calls = [asyncio.create_task(gateway.aml.upload_document(file)) for file in files]
+        for file in files[: thread.LOOKS]:
+            assert await asyncio.to_thread(file.reading.wait, 20)
+        for call in calls[10:]:
+            call.cancel()
+        await asyncio.wait(calls[10:])
+        assert sum(file.reading.is_set() for file in files) == thread.LOOKS
+        for file in files:
+            file.go_on.set()
+        await asyncio.gather(*calls[:10])
 
-    assert Noting.seen <= {"looking_0", "looking_1"}
+    assert [file.reading.is_set() for file in files] == [True] * 10 + [False] * 10
 
 
 PLACE: ContextVar[str] = ContextVar("where the code runs", default="nowhere")

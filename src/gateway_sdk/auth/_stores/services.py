@@ -1,11 +1,12 @@
 """The stores that other programs keep, the keyring and Redis, and the one that a setting names."""
 
-import asyncio
 import os
 import re
+import socket
 import stat
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from gateway_sdk._peer import listener_of
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
-from gateway_sdk._waiting import hiding_frames, in_turn
+from gateway_sdk._waiting import hiding_frames, in_thread, in_turn
 from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError, needing_extra
@@ -180,8 +181,9 @@ class RedisStore(NotPickled):
             _check_socket(Path(self._place))
         elif scheme == "redis":
             host, _, port = self._place.rpartition(":")
-            found = await asyncio.get_running_loop().getaddrinfo(host, int(port))
-            for place in {info[4] for info in found}:
+            # Not in the threads of the event loop: all of them may wait for this token.
+            look_up = partial(socket.getaddrinfo, host, int(port))
+            for place in {info[4] for info in await in_thread("gateway_sdk-redis", look_up)}:
                 _check_owner(f"the program at {self._place}", listener_of(place))
 
     @safe_repr
