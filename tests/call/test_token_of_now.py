@@ -1,0 +1,101 @@
+"""Calls that wait for long, and the tokens that expire meanwhile."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, RateLimit
+from gateway_sdk._transport import transmission
+from tests.support.raw_server import body_of, field, serving
+
+
+class Turning:
+    """A source whose token is replaced now and then, without a word."""
+
+    now = "first"
+
+    async def token(self, rejected: object = None) -> str:
+        return self.now
+
+
+class Holding(httpx.AsyncBaseTransport):
+    """Answers when it may; also as a server."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.tokens: list[str] = []
+
+    async def answer(self, authorization: str) -> None:
+        self.tokens.append(authorization)
+        self.asked.set()
+        await self.may_answer.wait()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await self.answer(request.headers["Authorization"])
+        return httpx.Response(200, json={})
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            async for _ in body_of(head, reader):
+                pass
+            await self.answer(field(head, "Authorization"))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+@pytest.mark.parametrize("waits_for", ["slot", "turn", "turn of a transport"])
+async def test_a_call_that_has_waited_takes_the_token_of_now(
+    waits_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one of before may have expired, and a stream cannot be sent again after a 401."""
+    monkeypatch.setattr(transmission, "LONG", 0.0)
+    source, gateway = Turning(), Holding()
+    options: dict[str, Any] = {"max_connections": 1, "retry": None}
+    if waits_for != "slot":
+        options = {"rate_limit": RateLimit(1, 0.1), "retry": None}
+    if waits_for == "turn of a transport":
+        options["transport"] = gateway
+    async with (
+        serving(gateway.serve) as port,
+        GatewaySession(f"http://127.0.0.1:{port}", access_token=source, **options) as session,
+    ):
+        calls = [asyncio.create_task(session.aml.upload_document(b"x")) for _ in range(2)]
+        await gateway.asked.wait()
+        source.now = "second"
+        gateway.may_answer.set()
+        await asyncio.gather(*calls)
+
+    assert gateway.tokens == ["Bearer first", "Bearer second"]
+
+
+async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transmission, "LONG", 0.0)
+    gateway = Holding()
+    asked, may_give = asyncio.Event(), asyncio.Event()
+
+    async def token() -> str:
+        asked.set()
+        await may_give.wait()
+        return "t"
+
+    may_give.set()
+    async with GatewaySession(
+        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(1, 0.05)
+    ) as session:
+        first = asyncio.create_task(session.aml.upload_document(b"x"))
+        await gateway.asked.wait()
+        asked.clear()
+        second = asyncio.create_task(session.aml.upload_document(b"x", deadline=0.2))
+        await asked.wait()
+        await asyncio.sleep(0)
+        may_give.clear()  # the second question gets no answer
+        with pytest.raises(DeadlineExceededError) as caught:
+            await second
+        gateway.may_answer.set()
+        await first
+
+    assert (caught.value.phase, caught.value.outcome) == ("token", Outcome.NOT_SENT)
+    assert len(gateway.tokens) == 1
