@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from datetime import date
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,7 +13,13 @@ import httpx
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
-from gateway_sdk import GatewaySession, GatewayTransport, InvalidArgumentError, operations
+from gateway_sdk import (
+    GatewaySession,
+    GatewayTransport,
+    InvalidArgumentError,
+    Multipart,
+    operations,
+)
 from gateway_sdk._version import __version__
 from gateway_sdk.models import Country, CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
@@ -399,3 +406,42 @@ async def test_long_json_arrives_whole() -> None:
         await gateway.send(operations.EXCHANGE_RATE_SERIES, body=body)
 
     assert json.loads(received[0].partition(b"\r\n\r\n")[2]) == body
+
+
+def member(text: str) -> str:
+    """Return a text as programs before `StrEnum` have it, whose str() is another one."""
+    make: Any = Enum
+    made: str = make("Word", {"IT": text}, type=str).IT
+    return made
+
+
+async def test_a_member_of_an_enumeration_is_sent_as_its_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In every argument that takes a text."""
+    monkeypatch.setattr("secrets.token_hex", "0".__mul__)
+    sent: list[list[Any]] = []
+    for word in (str, member):
+        recorder = Recorder()
+        given: dict[str, Any] = {name: word("w") for name in ("access_token", "tenant_id")}
+        gateway = recorder.session(
+            word("https://gateway.test"),
+            token_header=word("h"),
+            headers={word("X-A"): word("1")},
+            **given,
+        )
+        form = Multipart(
+            {word("kind"): word("id"), "l": [word("a b")]}, {"f": (word("n"), b"x", word("a/b"))}
+        )
+        await gateway.aml.update_document(word("d/1"), form)
+        await gateway.aml.change_document_status(word("d-1"), word("approved"), word("text/x"))
+        await gateway.wallet.trading_order_history(word("c-1"), headers={word("X-B"): word("2")})
+        await gateway.customer.revise_customer(word("c-1"), {word("key"): word("value")})
+        await gateway.currency.exchange_rate_series(
+            word("EUR"), [word("USD")], word("a"), word("b")
+        )
+        await gateway.kyc.send_webhook({word("event"): [word("checked")]})
+        sent.append([(it.url, it.headers.raw, it.content) for it in recorder.sent])
+
+    for plain, other in zip(*sent, strict=True):
+        assert plain == other

@@ -349,7 +349,8 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
         for name, value in _pairs(multipart.fields, _FIELDS):
             if not isinstance(value, str):
                 raise InvalidArgumentError(_FIELDS)
-            text += f"--{boundary}\r\n{_disposition(name)}\r\n\r\n{value}\r\n"
+            # Not in the f-string: it would write the name of a member of an Enum.
+            text += f"--{boundary}\r\n{_disposition(name)}\r\n\r\n" + value + "\r\n"
         for name, given in _pairs(multipart.files, _FILES):
             head, file = _file_of(name, given)
             parts += [source_of(f"{text}--{boundary}\r\n{head}\r\n\r\n".encode()), file]
@@ -400,7 +401,7 @@ def _file_of(name: str, part: Any) -> tuple[str, Source]:
         media_type = media_type or [media_type_of(label)]
     for text in media_type:
         check_argument("the media type of a file of Multipart", text)
-        head += f"\r\nContent-Type: {text}"
+        head += "\r\nContent-Type: " + text
     return head, source_of(file, 0)
 
 

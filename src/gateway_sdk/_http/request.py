@@ -323,7 +323,7 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = (str(name), check_header_value(f"headers[{name!r}]", value))
+            merged[key] = (str.__str__(name), check_header_value(f"headers[{name!r}]", value))
     return MappingProxyType(dict(merged.values()))
 
 
