@@ -1,18 +1,23 @@
 """Subclasses of requests: what they would send and the interface does not have is refused."""
 
+import json
 from collections.abc import Callable
+from datetime import date
+from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     PrivateAttr,
     ValidationError,
     computed_field,
     create_model,
+    field_serializer,
     model_serializer,
 )
 
@@ -68,6 +73,18 @@ class WrittenAsAWhole(PersonData):
         return {**write(self), "taxId": CANARY}
 
 
+def retyped(**kinds: Any) -> type[PersonData]:
+    """Return a person with other types of these fields."""
+    fields: Any = {it: (kinds[it], None) for it in kinds}
+    return create_model("Retyped", __base__=PersonData, **fields)
+
+
+class Dashed(PersonData):
+    @field_serializer("date_of_birth")
+    def dashed(self, day: str) -> str:
+        return day.replace("/", "-")
+
+
 REFUSED: list[tuple[type[PersonData], dict[str, Any], str]] = [
     (More, {"taxId": CANARY}, "tax_id"),
     (More, {}, "tax_id"),
@@ -80,6 +97,11 @@ REFUSED: list[tuple[type[PersonData], dict[str, Any], str]] = [
     (AtHome, {"email": CANARY}, "email"),
     (Computed, {}, "tax_id"),
     (WrittenAsAWhole, {}, "with_tax_id"),
+    (Dashed, {"dateOfBirth": "2000/01/02"}, "date_of_birth"),
+    (retyped(email=Annotated[str | None, PlainSerializer(str)]), {}, "email"),
+    (retyped(date_of_birth=date | None), {"dateOfBirth": date(2000, 1, 2)}, "date_of_birth"),
+    (retyped(password=str | None), {"password": CANARY}, "password"),
+    (retyped(documents=list[dict[str, str]] | None), {}, "documents"),
 ]
 MAKE: dict[str, Callable[[type[PersonData], dict[str, Any]], Any]] = {
     "with its arguments": lambda kind, values: kind(**values),
@@ -132,6 +154,52 @@ class OurName(Name):
     @property
     def initial(self) -> str:
         return (self.name or "")[:1]
+
+
+class Word(StrEnum):
+    FEMALE = "female"
+
+
+class Narrower(PersonData):
+    gender: Word | None = None
+    nationality: Literal["AT", "DE"] = "AT"
+    email: str | None = Field(default_factory=lambda: "a@b.c")
+    first_name: OurName = OurName(name="Ada")
+
+
+DEFAULTS = {"nationality": "AT", "email": "a@b.c", "firstName": {"name": "Ada"}}
+
+
+@pytest.mark.parametrize("values", [{}, {"gender": "female", "email": None}, DEFAULTS])
+async def test_what_a_subclass_shows_is_sent(values: dict[str, Any]) -> None:
+    """Its own defaults too, alone and inside another request; those of the interface are not."""
+    recorder = Recorder()
+    gateway = recorder.session(tenant_id="acme")
+    person = Narrower.model_validate(values, strict=False)
+
+    await gateway.customer.create_customer(CreateRequest(person=person))
+    await gateway.customer.create_customer({"person": person.model_copy(update={"gender": None})})
+
+    wanted = {**DEFAULTS, **values}
+    assert person.to_wire() == wanted
+    assert [json.loads(it.content) for it in recorder.sent] == [
+        {"person": wanted}, {"person": {**wanted, "gender": None}}
+    ]  # fmt: skip
+
+
+async def test_a_required_field_may_have_a_default_of_the_users() -> None:
+    recorder = Recorder()
+    page: Any = create_model("Page", __base__=models.OrderHistoryPage, take=(int, 50))
+    query: Any = create_model("Query", __base__=models.ExchangeRateSeriesRequest, base=(str, "EUR"))
+    asked = {"symbols": "USD", "start_date": "2026-01-01", "end_date": "2026-01-02"}
+
+    gateway = recorder.session()
+    await gateway.send(operations.ORDER_HISTORY, body=page(page=1))
+    results = gateway.currency.exchange_rate_series_bulk([query(**asked)])
+    assert [result.error async for result in results] == [None]
+
+    sent = [json.loads(it.content) for it in recorder.sent]
+    assert [it.get("take", it.get("base")) for it in sent] == [50, "EUR"]
 
 
 async def test_a_subclass_that_sends_the_same_is_sent() -> None:

@@ -3,18 +3,32 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    get_args,
+    get_origin,
+)
 
 from pydantic import (
     AliasGenerator,
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
+    JsonValue,
     ModelWrapValidatorHandler,
+    PlainSerializer,
     ValidationError,
+    WrapSerializer,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import (
     CoreSchema,
     ErrorDetails,
@@ -122,17 +136,50 @@ class Model(Wire, BaseModel):
         return None if may_be_odd or len(data) > _MOST_DIGITS else data
 
 
+def _interface_of(model: type[BaseModel]) -> type[BaseModel]:
+    # Its parents have no fields.
+    with_fields = [it for it in model.__mro__ if issubclass(it, Model) and it.model_fields]
+    return with_fields[-1] if with_fields else model
+
+
 def _foreign_fields(model: type[BaseModel]) -> list[str]:
     """Name what a subclass sends of its own: inside another request pydantic writes the base."""
-    # The first of them is the interface's: its parents have no fields.
-    requests = [one for one in model.__mro__ if issubclass(one, Model) and one.model_fields]
-    names = [
-        {(name, it.serialization_alias) for name, it in one.model_fields.items() if not it.exclude}
-        for one in (model, *requests[-1:])
-    ]
+    ours, known = model.model_fields, _interface_of(model).model_fields
+    changed = {it for it in {*ours, *known} if _as_sent(ours.get(it)) != _as_sent(known.get(it))}
+    changed |= {it for it in known if not _fits(ours[it].annotation, known[it].annotation)}
     decorators = model.__pydantic_decorators__
-    changed = {name for name, _ in names[0] ^ names[-1]}
+    for serializer in decorators.field_serializers.values():
+        changed.update(serializer.info.fields)
     return sorted({*changed, *decorators.computed_fields, *decorators.model_serializers})
+
+
+def _default(field: FieldInfo) -> tuple[Any, ...]:
+    return field.default, field.default_factory
+
+
+def _as_sent(field: FieldInfo | None) -> object:
+    if field is None or field.exclude:
+        return None
+    written_by = [it for it in field.metadata if isinstance(it, PlainSerializer | WrapSerializer)]
+    return field.serialization_alias, written_by
+
+
+def _fits(kind: Any, known: Any) -> bool:
+    """Tell whether a type of a subclass is written like that of the interface: only narrower."""
+    if kind == known:
+        return True
+    wanted = tuple(_leaves(known))
+    return JsonValue in wanted or all(
+        isinstance(it, type) and issubclass(it, wanted) for it in _leaves(kind)
+    )
+
+
+def _leaves(kind: Any) -> set[Any]:
+    """Return the types that a type consists of, without containers."""
+    if get_origin(kind) is Literal:
+        return {type(it) for it in get_args(kind)}
+    parts = get_args(kind)[:1] if get_origin(kind) is Annotated else get_args(kind)
+    return set[Any]().union(*map(_leaves, parts)) if parts else {kind}
 
 
 class RequestModel(Model):
@@ -140,9 +187,12 @@ class RequestModel(Model):
 
     Every request is validated, also by `model_construct` and `model_copy`. A value that does not
     fit raises a `ValidationError`, which names the field, what it must be and the type of what was
-    given, in the same words as the errors of the methods. A subclass may have methods and
-    validators; one that has more fields, or other names for them, is refused.
+    given, in the same words as the errors of the methods. A subclass may have methods, validators
+    and defaults, which are sent; one that has more fields, or other names, types or serializers for
+    them, is refused.
     """
+
+    _own_defaults: ClassVar[frozenset[str]] = frozenset()  # fields whose default is a subclass's
 
     # A length makes pydantic look at the characters of a text, which may be half of a pair.
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", str_min_length=0)
@@ -150,7 +200,12 @@ class RequestModel(Model):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
-        foreign = _foreign_fields(cls)
+        foreign, known = _foreign_fields(cls), _interface_of(cls).model_fields
+        cls._own_defaults = frozenset(
+            name
+            for name, it in cls.model_fields.items()
+            if name in known and not it.is_required() and _default(it) != _default(known[name])
+        )
         if not foreign and cls.model_config.get("extra") != "allow":
             return schema
 
@@ -170,9 +225,12 @@ class RequestModel(Model):
     @classmethod
     def _validated(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return handler(data)
+            made = handler(data)
         except ValidationError as error:
             raise _in_plain_words(error, cls) from None
+        if cls._own_defaults:  # else what it shows would not be sent
+            made.model_fields_set.update(cls._own_defaults)
+        return made
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
