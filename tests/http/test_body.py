@@ -72,7 +72,7 @@ async def test_a_model_without_its_secret_is_sent(monkeypatch: pytest.MonkeyPatc
 
     await gateway.aml.upload_document(Login(note='a "**********" b'))
 
-    assert engine.bodies == [b'{"note":"a \\"**********\\" b"}']
+    assert engine.bodies == [b'{"password":null,"key":null,"note":"a \\"**********\\" b"}']
 
 
 class Measuring(httpx.AsyncBaseTransport):

@@ -242,7 +242,7 @@ def _plain(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, BaseModel):
-        data: dict[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        data: dict[str, Any] = value.model_dump(mode="json", by_alias=True)
         text = json.dumps(data)
         if any(mask in text for mask in _MASKS):
             raise InvalidArgumentError(
