@@ -116,6 +116,7 @@ CHANGED.verification_response[CANARY] = float("nan")
 MASKED: Any = DocumentsItem(verification_response={"by": CANARY})
 MASKED.verification_response["by"] = SecretStr(CANARY)
 HALF = "\udce9" + CANARY
+NO_NAME = "has a name that is not a string"
 HALVED: Any = DocumentsItem(verification_response={"by": CANARY})
 HALVED.verification_response["by"] = HALF
 ARGUMENTS: list[tuple[str, Call, str]] = [
@@ -199,7 +200,20 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
         r"body\['filter'\] holds half of a surrogate pair, which is no character",
     ),
     ("send: half in a key", _send(operations.ORDER_HISTORY, body={HALF: 1}), "the body holds half"),
-    ("send: number key", _send(operations.ORDER_HISTORY, body={5: {5}}), "the body is no JSON"),
+    *(  # JSON would have the name twice, or a name that nobody gave
+        (
+            f"send: {name} as a name",
+            _send(operations.ORDER_HISTORY, body={name: 1, "1": 2}),
+            NO_NAME,
+        )
+        for name in (1, 1.5, True, None)
+    ),
+    (
+        "send: number as a name within",
+        _send(operations.ORDER_HISTORY, body={"page": [({1: 2},)]}),
+        r"body\['page'\] has a name that is not a string",
+    ),
+    ("content: number as a name", _upload({"a": {1: 2}}), NO_NAME),
     (
         "send: a set in a field",
         _send(operations.ORDER_HISTORY, body={"page": {CANARY}}),

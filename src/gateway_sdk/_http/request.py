@@ -225,7 +225,7 @@ def prepare(
 def encode_json(value: object, name: str = "the body") -> bytes:
     try:
         data = value.__wire__() if isinstance(value, Wire) else None
-        return data or _ENCODER.encode(value).encode()
+        return data or _ENCODER.encode(_named(value, name)).encode()
     except InvalidArgumentError:
         raise
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
@@ -234,6 +234,19 @@ def encode_json(value: object, name: str = "the body") -> bytes:
             what = "holds half of a surrogate pair, which is no character"
         # Without the cause, whose text may show the value.
         raise InvalidArgumentError(f"{name} {what}") from None
+
+
+def _named(value: object, where: str) -> object:
+    """Return a value of JSON, whose names must be strings."""
+    # The encoder would write 1 as "1", which may be there too.
+    inner: Iterable[object] = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise InvalidArgumentError(f"{where} has a name that is not a string")
+        inner = value.values()
+    for one in inner:
+        _named(one, where)
+    return value
 
 
 def _plain(value: Any) -> dict[str, Any]:
