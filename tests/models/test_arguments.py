@@ -99,8 +99,10 @@ def test_what_is_no_field_that_was_set_stays_absent() -> None:
     made = OrderHistoryPage(page=1, take=2)
     assert OrderHistoryPage.model_construct({"page", "take"}, **vars(made)) == made
 
-    absent = CreateRequest.model_construct({"is_b2b"}, is_b2b=True, customer_name=None)
-    assert absent.to_wire() == {"isB2B": True}
+    for set_here in ("is_b2b", "isB2B"):
+        for name in ("is_b2b", "isB2B"):
+            given: dict[str, Any] = {name: True, "customer_name": None, "customerType": None}
+            assert CreateRequest.model_construct({set_here}, **given).to_wire() == {"isB2B": True}
 
 
 def test_copy_with_other_values_is_validated() -> None:

@@ -111,6 +111,15 @@ def test_validation_error_shows_no_value(name: str) -> None:
     assert CANARY not in repr(caught.value)
 
 
+@pytest.mark.parametrize("name", CUSTOMER_MODELS)
+@pytest.mark.parametrize("text", [f'{{"x": "{CANARY}",}}', f'"{CANARY}"'])
+def test_what_is_no_json_of_a_model_shows_no_value(name: str, text: str) -> None:
+    with pytest.raises(ValidationError, match=r"is wrong: Invalid|must be a") as refused:
+        getattr(models, name).model_validate_json(text, strict=True)
+
+    assert CANARY not in f"{refused.value}{refused.value.errors()}{refused.value.json()}"
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_models_are_frozen_and_what_was_refused_is_not_shown(name: str) -> None:
     model = getattr(models, name).model_validate(sample(name))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import wraps
 from itertools import takewhile
 from typing import (
     TYPE_CHECKING,
@@ -232,10 +233,22 @@ class RequestModel(Model):
             made.model_fields_set.update(cls._own_defaults)
         return made
 
+    if not TYPE_CHECKING:  # pragma: no branch - releases of pydantic differ in its options
+
+        @classmethod
+        @wraps(BaseModel.model_validate_json.__func__)
+        def model_validate_json(cls, *given: Any, **options: Any) -> Self:
+            try:
+                return super().model_validate_json(*given, **options)
+            except ValidationError as error:  # of what is no JSON, it has the whole text
+                raise _in_plain_words(error, cls) from None
+
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
         if _fields_set is not None:  # what is not in it is absent, which is not null
-            values = {name: value for name, value in values.items() if name in _fields_set}
+            ours = {it.serialization_alias: name for name, it in cls.model_fields.items()}
+            set_here = {ours.get(name, name) for name in _fields_set}
+            values = {it: values[it] for it in values if ours.get(it, it) in set_here}
         return cls.model_validate(values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
