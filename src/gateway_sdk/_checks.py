@@ -46,12 +46,23 @@ def shown(*, inherited: Collection[str] = (), late: str = "") -> Callable[[_F], 
     # With *late*, such as "module:Settings", they are imported when somebody looks.
 
     def decorate(function: _F) -> _F:
+        # A twin has it: from the function, `functools.wraps` would copy it, with its `self`, to
+        # what wraps a bound method.
+        twin = _twin(function)
         signature = LateSignature.__new__(LateSignature)
-        signature.make = partial(_with_settings, function, inherited, late)
-        vars(function)["__signature__"] = signature
+        signature.make = partial(_with_settings, twin, inherited, late)
+        vars(twin)["__signature__"] = signature
+        vars(function)["__wrapped__"] = twin
         return function
 
     return decorate
+
+
+def _twin(function: Any) -> FunctionType:
+    code, closure = function.__code__, function.__closure__
+    twin = FunctionType(code, function.__globals__, None, function.__defaults__, closure)
+    twin.__kwdefaults__, twin.__annotations__ = function.__kwdefaults__, function.__annotations__
+    return twin
 
 
 class LateSignature(inspect.Signature):
@@ -67,10 +78,11 @@ class LateSignature(inspect.Signature):
         return self.__getattribute__(name)
 
 
-def _with_settings(function: Any, inherited: Collection[str], late: str) -> inspect.Signature:
-    bare = FunctionType(function.__code__, {}, argdefs=function.__defaults__)
-    bare.__kwdefaults__, bare.__annotations__ = function.__kwdefaults__, function.__annotations__
-    signature = inspect.signature(bare)
+def _with_settings(
+    function: FunctionType, inherited: Collection[str], late: str
+) -> inspect.Signature:
+    vars(function).pop("__signature__", None)
+    signature = inspect.signature(function)
     *parameters, rest = signature.parameters.values()
     settings = get_args(rest.annotation)[0]
     if late:
@@ -82,7 +94,8 @@ def _with_settings(function: Any, inherited: Collection[str], late: str) -> insp
         default = INHERITED if name in inherited else default
         one = inspect.Parameter(name, rest.KEYWORD_ONLY, default=default, annotation=kind)
         parameters.append(one)
-    return signature.replace(parameters=parameters)
+    made = vars(function)["__signature__"] = signature.replace(parameters=parameters)
+    return made
 
 
 def checked(declared: Declared, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import wraps
 from operator import attrgetter
 from types import FunctionType
 from typing import Any, Final, Unpack
@@ -12,6 +13,7 @@ from unittest.mock import create_autospec
 
 import httpx
 import pytest
+from tenacity import retry
 
 from gateway_sdk import GatewayError, GatewaySession, GatewayTransport, bulk, operations
 from gateway_sdk._call.options import OPTIONS, PER_CALL, PerCall
@@ -116,6 +118,13 @@ async def test_a_default_that_is_shown_counts_as_not_given(name: str) -> None:
     await result_of(found(name), *bound.args, **bound.kwargs)
 
 
+@pytest.mark.parametrize("wrap", [lambda it: wraps(it)(lambda: None), retry, retry()])
+@pytest.mark.parametrize("name", [*ALONE, *METHODS])
+def test_what_wraps_it_has_its_signature(name: str, wrap: Callable[[Any], Any]) -> None:
+    """Without `self`, which a web framework would ask its callers for."""
+    assert inspect.signature(wrap(found(name))) == inspect.signature(found(name))
+
+
 def test_views_inherit_what_is_shown_as_a_default() -> None:
     gateway = session(headers={"X-Team": "a"}, deadline=7.0)
     defaults = {name: one.default for name, one in
@@ -162,7 +171,7 @@ def test_a_signature_that_is_made_late_is_like_any_other() -> None:
     def function(first: int, **settings: Unpack[PerCall]) -> None: ...
 
     shown(inherited=PER_CALL)(function)
-    late: Any = function.__dict__["__signature__"]
+    late: Any = function.__dict__["__wrapped__"].__signature__
 
     assert not hasattr(late, "other")
     assert [*late.parameters] == ["first", "headers", "deadline"]
