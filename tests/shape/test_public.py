@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
@@ -110,6 +110,29 @@ def test_no_signature_hides_its_parameters() -> None:
 
     # The arguments are those of the method with the name of the kind.
     assert hiding == [".of_kind(kind, *values, **more)"]
+
+
+def test_every_annotation_can_be_evaluated() -> None:
+    """By tools that ask at run time, such as web frameworks and validators."""
+    failed: list[str] = []
+    for place in MODULES:
+        module = importlib.import_module(place)
+        for name in names_of(module):
+            it = getattr(module, name)
+            members = (
+                [member for base in ours(it) for member in vars(base).values()]
+                if isinstance(it, type)
+                else []
+            )
+            for one in [it, *members]:
+                function = getattr(one, "__func__", one)
+                if isinstance(function, type | FunctionType):
+                    try:
+                        get_type_hints(function)
+                    except (NameError, AttributeError, TypeError) as error:
+                        failed.append(f"{name} {function.__qualname__}: {error}")
+
+    assert failed == []
 
 
 def test_every_public_module_is_looked_at() -> None:

@@ -1,6 +1,7 @@
 """The six areas of the gateway: coroutine methods on top of `Caller`. Here is their base."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -24,6 +25,17 @@ class IntoAny(PerCall, total=False):
     """The options of a call whose reply the interface leaves open; a union is no `type`."""
 
     into: Any
+
+
+class Late:
+    """A generic class in annotations, which is loaded when somebody evaluates one."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._place = module, name
+
+    def __getitem__(self, kinds: Any) -> Any:
+        module, name = self._place
+        return getattr(import_module(module), name)[kinds]
 
 
 class Area:

@@ -1,16 +1,15 @@
 """The AML area with its documents, and the KYC area with its webhook."""
 
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, TypeAlias, Unpack, overload
 
-from gateway_sdk import operations
+from gateway_sdk import _content, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk.areas import Area, IntoAny, IntoType, T
 from gateway_sdk.errors import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from gateway_sdk._content.body import BodyContent
+BodyContent: TypeAlias = "_content.body.BodyContent"  # which is loaded late
 
 
 class AmlArea(Area):
@@ -182,7 +181,7 @@ class KycArea(Area):
 
     async def send_webhook(
         self,
-        content: "BodyContent | None" = None,
+        content: "_content.body.BodyContent | None" = None,
         content_type: str | None = None,
         **call: Unpack[PerCall],
     ) -> None:

@@ -10,18 +10,18 @@ from gateway_sdk._call.call import Call, Caller, Unchecked
 from gateway_sdk._call.options import PerCall
 from gateway_sdk._checks import shown
 from gateway_sdk._http.reply import RawReply, check_type, json_of
-from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
+from gateway_sdk.areas import Area, IntoAny, IntoType, Late, T, as_model
 from gateway_sdk.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk._start import FrontSettings
     from gateway_sdk.bulk.results import BulkResult, LoadText
-    from gateway_sdk.models import Country, ExchangeRateSeriesRequest
+else:
+    BulkResult = Late("gateway_sdk.bulk.results", "BulkResult")
+    FrontSettings = Late("gateway_sdk.bulk._start", "FrontSettings")
 
-    Query: TypeAlias = ExchangeRateSeriesRequest
-    Settings: TypeAlias = FrontSettings[Query, T]
-    Queries: TypeAlias = Iterable[Query] | AsyncIterable[Query]
-
+Query: TypeAlias = "models.ExchangeRateSeriesRequest"
+Queries: TypeAlias = "Iterable[Query] | AsyncIterable[Query]"
 Codes: TypeAlias = str | Iterable[str]
 Day: TypeAlias = str | date
 
@@ -74,17 +74,25 @@ class CurrencyArea(Area):
 
     @overload
     def exchange_rate_series_bulk(
-        self, queries: "Queries", *, into: type[T], **settings: Unpack["Settings[T]"]
+        self, queries: "Queries", *, into: type[T], **settings: Unpack["FrontSettings[Query, T]"]
     ) -> "AsyncGenerator[BulkResult[Query, T], None]": ...
 
     @overload
     def exchange_rate_series_bulk(
-        self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings[Any]"]
+        self,
+        queries: "Queries",
+        *,
+        into: Any = None,
+        **settings: Unpack["FrontSettings[Query, Any]"],
     ) -> "AsyncGenerator[BulkResult[Query, Any], None]": ...
 
     @shown(inherited={"headers"}, late="gateway_sdk.bulk._start:FrontSettings")
     def exchange_rate_series_bulk(
-        self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings[Any]"]
+        self,
+        queries: "Queries",
+        *,
+        into: Any = None,
+        **settings: Unpack["FrontSettings[Query, Any]"],
     ) -> "AsyncGenerator[BulkResult[Query, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
@@ -157,7 +165,7 @@ def _loader(caller: Caller, into: Any, settings: Mapping[str, Any]) -> "LoadText
 class CountryDataArea(Area):
     """Lists the countries of the world."""
 
-    async def list_countries(self, **call: Unpack[PerCall]) -> "list[Country]":
+    async def list_countries(self, **call: Unpack[PerCall]) -> "list[models.Country]":
         """Return every country that the gateway knows, in its order.
 
         The first of the sandbox, as JSON:

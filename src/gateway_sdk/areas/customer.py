@@ -1,18 +1,15 @@
 """The customer area: creates customers and revises them."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import models, operations
 from gateway_sdk._call.call import Unchecked
 from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
 from gateway_sdk.errors import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from gateway_sdk.models import CreateRequest, Revision
-
-    Customer: TypeAlias = CreateRequest | Mapping[str, Any]
-    Revisions: TypeAlias = Mapping[str, str] | Iterable[Revision]
+Customer: TypeAlias = "models.CreateRequest | Mapping[str, Any]"
+Revisions: TypeAlias = "Mapping[str, str] | Iterable[models.Revision]"
 
 
 class CustomerArea(Area):
@@ -83,7 +80,7 @@ class CustomerArea(Area):
         )
 
 
-def _revisions(given: Any) -> "list[Revision]":
+def _revisions(given: Any) -> "list[models.Revision]":
     if isinstance(given, Mapping):
         if set(given) == {"key", "value"}:
             raise InvalidArgumentError(

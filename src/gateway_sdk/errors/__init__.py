@@ -40,13 +40,11 @@ reply of the gateway is in the attributes of the error, in its own process only.
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from gateway_sdk import models
 from gateway_sdk.errors._base import OF_SETTING, GatewayError
 from gateway_sdk.outcome import Advice, Outcome
-
-if TYPE_CHECKING:
-    from gateway_sdk.models import ErrorPayload
 
 __all__ = [
     "AuthError", "AuthorizationDeniedError", "ConfigurationError", "ConflictError",
@@ -234,7 +232,7 @@ class StatusError(_ReplyError):
         retry_after: Seconds that the gateway asks to wait; None if it does not ask.
     """
 
-    payload: "ErrorPayload | None" = None
+    payload: "models.ErrorPayload | None" = None
     retry_after: float | None = None
 
     def __str__(self) -> str:
