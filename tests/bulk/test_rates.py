@@ -1,5 +1,6 @@
 """Many series: the typed front of bulk runs on the sandbox, its requests, rows and currencies."""
 
+import json
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -277,20 +278,25 @@ async def test_a_series_is_read_into_a_type_and_its_journal_keeps_the_reply(path
     assert getattr(odd.error, "problems", "") == "it: Input should be a valid array"
 
 
-BODY = b'{"rate":1.50,"text":"1.50","all":[12345678901234567890.12,{"a":1e2}]}'
+BODY = b'{"rate":1.50,"text":"1.50\\n","all":[12345678901234567890.12,{"a":1e2}]}'
 
 
+@pytest.mark.parametrize(
+    "body",
+    [BODY, BODY.replace(b",", b",\r\n\t").replace(b":", b"\r:\n")],
+    ids=["short", "indented"],
+)
 @pytest.mark.parametrize(
     ("into", "load"),
     [(None, None), (dict[str, Any], None), (dict[str, str | list[Any]], None), (None, repr)],
 )
 async def test_exact_numbers_of_a_journal_are_those_of_the_reply(
-    path: Path, into: Any, load: Any
+    path: Path, into: Any, load: Any, body: bytes
 ) -> None:
-    """A number is no text, also for a type that would take one."""
+    """A number is no text, also for a type that would take one; an exported row is one line."""
 
     def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, content=BODY, headers={"content-type": "application/json"})
+        return httpx.Response(200, content=body, headers={"content-type": "application/json"})
 
     async with session(answer, parse_float=Decimal) as gateway:
         (plain,) = await fetched(gateway, [YEAR], into=into)
@@ -302,7 +308,11 @@ async def test_exact_numbers_of_a_journal_are_those_of_the_reply(
             assert str(result.error).endswith("does not fit: see error.problems")
         else:
             assert repr(result.value) == repr(load(plain.value) if load else plain.value)
-    assert BODY in content(path)
+    assert body in content(path)
+    bulk.export(path, out := path.with_suffix(".ndjson"))
+    (line,) = content(out).splitlines()
+    exported = json.loads(line, parse_float=Decimal)["value"]
+    assert exported == json.loads(body, parse_float=Decimal)
 
 
 async def test_a_reply_that_does_not_fit_is_kept_in_the_journal(path: Path) -> None:

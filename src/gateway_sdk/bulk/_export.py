@@ -32,6 +32,7 @@ _FAILURE: Final = tuple(column.name for column in fields(Failure))
 _COLUMNS: Final = ("item", "state", "value", *_FAILURE, "attempts", "elapsed", "time")
 
 _JSON: Final = frozenset({"item", "value"})
+_ONE_LINE: Final = str.maketrans("\r\n", "  ")
 _NUMBERS: Final = {"status": "int64", "attempts": "int64", "elapsed": "float64"}
 _BATCH: Final = 10_000
 """Rows in one row group of Parquet, which is made in memory."""
@@ -323,7 +324,9 @@ def _write_ndjson(file: IO[bytes], columns: Sequence[str], rows: Iterable[Sequen
 
 def _json(name: str, value: Any) -> str:
     if isinstance(value, Decimal) or (name in _JSON and value is not None):
-        return str(value)  # a Decimal is a number of JSON; the others are JSON already
+        # A Decimal is a number of JSON; the others are JSON already, of a reply also on several
+        # lines. A string of JSON has no raw line breaks.
+        return str(value).translate(_ONE_LINE)
     return json.dumps(value if isinstance(value, str | int | float | None) else str(value))
 
 
