@@ -30,7 +30,7 @@ RATES = [
 
 
 async def rates(item: dict[str, str]) -> Any:
-    if item["symbols"] == "XXX":
+    if item["symbols"] == "X":
         raise NotFoundError("404", status=404)
     if item["symbols"] == "USD":
         return {"rates": {"2026-01-05": {"USD": 110}, "2026-01-02": {"USD": Decimal(MANY)}}}
@@ -44,7 +44,7 @@ def out(path: Path) -> Path:
 
 @pytest.fixture
 async def journal(path: Path) -> Path:
-    queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "XXX", "GBP")]
+    queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "X", "GBP")]
 
     run = bulk.run(rates, queries, journal=path, job="test", concurrency=1)
     assert len([result async for result in run]) == 3
@@ -319,6 +319,23 @@ def test_what_is_no_journal_is_refused(
 
     assert out.read_text(encoding="utf-8") == "before"
     assert (path.is_file() and content(path)) == before
+
+
+@pytest.mark.parametrize(
+    "link",
+    [None, pytest.param("symlink_to", marks=pytest.mark.posix), "hardlink_to"],  # no links in wine
+)
+def test_an_export_does_not_replace_its_journal(path: Path, out: Path, link: str | None) -> None:
+    journal = path.with_name("run.csv")
+    insert(journal, [bulk.Entry(key=b"1", state=bulk.State.DONE, value="1")])
+    before = content(journal)
+    if link:
+        getattr(out, link)(journal)
+
+    with pytest.raises(InvalidArgumentError, match="out is the journal itself: give another file"):
+        bulk.export(str(journal), out if link else journal)
+
+    assert content(journal) == before
 
 
 async def test_a_wrong_suffix_and_a_missing_extra_are_named(

@@ -154,14 +154,16 @@ def export(
             with a byte order mark, and a text that would be a formula begins with an apostrophe.
 
     Raises:
-        InvalidArgumentError: *out* has another suffix, an option does not go with it, or a rate
-            does not fit its type in Parquet.
+        InvalidArgumentError: *out* is the journal or has another suffix, an option does not go with
+            it, or a rate does not fit its type in Parquet.
         JournalError: the journal is missing, damaged, or no journal.
         MissingExtraError: pyarrow is not installed.
         OSError: *out*, or a temporary file, cannot be written.
     """
     write = _writer_for(out, decimals=decimals, excel=excel)
     with reading(journal) as database:
+        if Path(out).exists() and Path(out).samefile(journal):
+            raise InvalidArgumentError("is the journal itself: give another file", field="out")
         if rates is None:
             first = map(entry_of, database.execute(f"{ENTRIES} {_FIRST}"))
             rates = any(_rates_of(entry) is not None for entry in first)
