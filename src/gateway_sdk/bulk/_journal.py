@@ -35,7 +35,9 @@ _LONGEST_PAUSE: Final = 1.0
 """Seconds between two tries to get a lock; the first pause is short, and each is doubled."""
 
 _APPLICATION: Final = 0x67776A6C  # "gwjl", which tells a journal from other SQLite files
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""Of the tables and of what their columns hold: each change of these is another version."""
+
 _LOG_PAGES: Final = 1000
 """Pages of 16 kB in the write-ahead log before they are copied into the file and synced."""
 
@@ -197,7 +199,7 @@ class SqliteLedger:
             for place, key, state, advice in database.execute(_PLACES):
                 self._places[key] = place if self._counts(state, advice) else -place
             if len(self._places) != max(map(abs, self._places.values()), default=0):
-                raise self._error("is damaged: rows are missing; give another file")
+                raise self._error(f"is damaged: rows are missing; {_LOOK_FIRST}")
 
     def _create(self, path: Path) -> None:
         """Create the file if it is missing, for its user only."""
@@ -217,8 +219,13 @@ class SqliteLedger:
             database.executescript(_SCHEMA)
             database.execute("insert into run values(?)", (self._job,))
             database.execute("commit")
-        elif (application, version) != (_APPLICATION, _VERSION):
-            raise self._error("is of another program or version: give another file")
+        elif application != _APPLICATION:
+            raise self._error("is of another program: give another file")
+        elif version != _VERSION:
+            raise self._error(
+                "is of another version of gateway_sdk: end its run with that version; another file "
+                "would send its items again"
+            )
         ((job,),) = database.execute("select job from run").fetchall() or [("",)]
         if self._job not in (None, job):
             raise self._error(
@@ -296,7 +303,7 @@ class SqliteLedger:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code == sqlite3.SQLITE_BUSY:
                 raise  # it is tried again
-            problem = f"is no journal or is damaged: {reason_of(error)}; give another file"
+            problem = f"is no journal or is damaged: {reason_of(error)}; {_LOOK_FIRST}"
             if code and isinstance(error, sqlite3.OperationalError):  # of the disk
                 problem = f"{what}: {error}; its rows are kept: run the same again"
             raise self._error(problem) from None
@@ -322,6 +329,9 @@ def reading(journal: str | PathLike[str]) -> Generator[sqlite3.Connection]:
         raise JournalError(f"the journal {journal} cannot be read: {reason_of(error)}") from None
 
 
+_LOOK_FIRST: Final = (
+    "before you give another file, look at the gateway: items that were begun are sent again"
+)
 _LOCKED: Final = "is locked by another program, such as one that reads it with an open cursor"
 
 

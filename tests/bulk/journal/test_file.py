@@ -8,6 +8,8 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, closing, suppress
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY, AsyncMock, Mock, patch
@@ -137,14 +139,19 @@ async def test_a_lock_whose_file_was_just_deleted_is_taken_anew(
     assert set(await fetch(path, [1], same)) == {1}
 
 
-def newer(path: Path) -> None:
+def of_version(number: int, path: Path) -> None:
     asyncio.run(fetch(path, [1], same))
-    execute(path, "pragma user_version = 99")
+    execute(path, f"pragma user_version = {number}")
 
 
 USERS = "create table users(name text)"
-NO_DATABASE = "file is not a database; give another file"
-FOREIGN = "is of another program or version: give another file"
+LOOK = "before you give another file, look at the gateway: items that were begun are sent again"
+NO_DATABASE = f"file is not a database; {LOOK}"
+FOREIGN = "is of another program: give another file"
+OTHER_VERSION = (
+    "is of another version of gateway_sdk: end its run with that version; "
+    "another file would send its items again"
+)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +163,8 @@ FOREIGN = "is of another program or version: give another file"
         (lambda path: path.write_bytes(b"x"), "is no journal: give another file"),
         (lambda path: execute(path, USERS), FOREIGN),
         (lambda path: execute(path, f"pragma journal_mode = wal; {USERS}"), FOREIGN),
-        (newer, FOREIGN),
+        (partial(of_version, 1), OTHER_VERSION),
+        (partial(of_version, 99), OTHER_VERSION),
         (
             lambda path: asyncio.run(fetch(path, [1], same, job="other")),
             "belongs to the job 'other', not to 'test': give another file",
@@ -166,6 +174,7 @@ FOREIGN = "is of another program or version: give another file"
 def test_a_file_that_is_no_journal_is_left_as_it_is(
     path: Path, make: Callable[[Path], object], problem: str
 ) -> None:
+    """Another file is advised without a word of care only where nothing can have been begun."""
     make(path)
     before = path.read_bytes()
 
@@ -174,6 +183,25 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(
 
     assert path.read_bytes() == before
     assert [*path.parent.iterdir()] == [path]
+
+
+async def test_a_journal_that_lacks_rows_is_damaged(path: Path) -> None:
+    await fetch(path, [1, 2], same)
+    execute(path, "delete from items where id = 1")
+
+    with pytest.raises(JournalError, match=f"is damaged: rows are missing; {LOOK}"):
+        await fetch(path, [1, 2], refused)
+
+
+def test_another_form_of_the_journal_is_another_version(path: Path) -> None:
+    """Else a file of before would be taken for damaged. Change both here, never the tables only."""
+    asyncio.run(fetch(path, [1], same))
+
+    with closing(sqlite3.connect(path)) as database:
+        (version,) = database.execute("pragma user_version").fetchone()
+        tables = database.execute("select sql from sqlite_schema order by name").fetchall()
+
+    assert (version, sha256(repr(tables).encode()).hexdigest()[:16]) == (2, "ea9ab678903e3bf1")
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -227,11 +255,11 @@ async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes
     ("change", "problem"),
     [
         ("key = x'00'", "was changed by others during the run"),
-        ("state = 'odd'", "is damaged: a row is not as it was written; give"),
+        ("state = 'odd'", "is damaged: a row is not as it was written; before"),
         ("value = '{'", "is damaged: a value is no JSON"),
         (
             "value = cast(x'3132ff' as text)",
-            "is damaged: a row is not as it was written; give",
+            "is damaged: a row is not as it was written; before",
         ),
     ],
 )
