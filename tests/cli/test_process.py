@@ -2,6 +2,7 @@ import errno
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -221,3 +222,29 @@ def test_messages_that_are_lost_change_nothing(
 @pytest.mark.parametrize("module", EXTRA_OF)
 def test_modules_of_extras_exist(module: str) -> None:
     assert find_spec(module)
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("module", ["gateway_sdk.cli.app", "gateway_sdk.cli.session"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_is_told_while_modules_are_imported(number: signal.Signals, module: str) -> None:
+    """As on a busy machine, where that takes seconds."""
+    program = f"""
+import signal, sys
+class Stopping:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal({number})
+sys.meta_path.insert(0, Stopping())
+sys.argv = ["gateway", "--sandbox", "wallet", "balance"]
+from gateway_sdk.cli import main
+main()
+"""
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+
+    words = "Ctrl-C" if number is signal.SIGINT else number.name
+    assert (ended.returncode, ended.stdout) == (128 + number, "")
+    assert ended.stderr.strip() == f"gateway: stopped by {words}"

@@ -27,5 +27,6 @@ def _run() -> None:
             raise
         process.say(f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'")
         sys.exit(process.Status.MISUSED)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # while the command line itself is imported
+        process.say(process.Stop.words())
         sys.exit(process.Status.STOPPED + process.Stop.number)

@@ -115,6 +115,13 @@ class _Group(TyperGroup):
         return name, load(name) if name in SUMMARIES else command, rest
 
     def invoke(self, ctx: Any) -> Any:
+        try:
+            return self._told(ctx)
+        except KeyboardInterrupt as stop:
+            say("\n".join((Stop.words(), *stop.args)).rstrip())
+            raise typer.Exit(Status.STOPPED + Stop.number) from None
+
+    def _told(self, ctx: Any) -> Any:
         # Imported here, because it needs the SDK.
         from gateway_sdk.cli.session import explain  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
@@ -123,9 +130,6 @@ class _Group(TyperGroup):
         GIVEN.update(ctx.params)  # here, because to import a command may fail too
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt as stop:
-            say("\n".join((Stop.words(), *stop.args)).rstrip())
-            raise typer.Exit(Status.STOPPED + Stop.number) from None
         except (CommandError, GatewayError) as error:
             if debug := GIVEN["debug"]:
                 say(traceback.format_exc())
