@@ -1,9 +1,12 @@
 """What a test asserts of the calls that arrived."""
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, NotFoundError, ReplyLostError
+from gateway_sdk import GatewaySession, NotFoundError, ReplyLostError, UploadFailedError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, ReceivedCall, Sandbox
 from gateway_sdk.sandbox._received import MAX_RECEIVED
 
@@ -165,3 +168,21 @@ async def test_identifier_of_any_text_is_one_segment(sandbox: Sandbox, customer_
 
     sandbox.assert_received("trading_order_history", parameters={"customerId": customer_id})
     sandbox.assert_as_expected()
+
+
+@pytest.mark.parametrize("is_remote", [False, True], ids=["in memory", "over a socket"])
+async def test_a_document_that_raises_is_no_failure_of_the_sandbox(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture, is_remote: bool
+) -> None:
+    async def document() -> AsyncIterator[bytes]:
+        yield b"x" * 300_000
+        raise LookupError
+
+    async with sandbox.serve() as url:
+        transport = None if is_remote else sandbox.transport()
+        given: Any = {"access_token": SANDBOX_ACCESS_TOKEN, "transport": transport}
+        async with GatewaySession(url, **given) as gateway:
+            with pytest.raises(UploadFailedError):
+                await gateway.aml.upload_document(document())
+
+    assert "failed" not in caplog.text

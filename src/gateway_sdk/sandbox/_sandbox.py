@@ -261,7 +261,16 @@ class Sandbox:
         await app(scope, receive_and_keep, send_and_note)
 
     async def _answer(self, call: ReceivedCall, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        of_sender: list[Exception] = []
+
+        async def received() -> Message:
+            try:
+                return await receive()
+            except Exception as error:  # in memory, where a document is read here
+                of_sender.append(error)
+                raise
+
+        request = Request(scope, received)
         try:
             self._tokens.check_bearer(request)
             tenant = self._tenants[request.headers.get("tenantId", "").strip() or DEFAULT_TENANT]
@@ -270,7 +279,9 @@ class Sandbox:
             return  # nothing was applied
         except HTTPException as error:
             response = error_reply(scope, error.status_code, error.detail, error.headers)
-        except Exception:
+        except Exception as error:
+            if error in of_sender:
+                raise
             _logger.exception("%s failed", call.operation)
             response = error_reply(scope, 500, "the sandbox failed; its log says why")
         call.applied = response.status_code < 400  # noqa: PLR2004 - errors start there
