@@ -110,6 +110,21 @@ def test_every_command_tells_of_a_full_disk(
 
 
 @pytest.mark.posix
+@pytest.mark.parametrize("arguments", ["--help", "--version", "bulk --help", "nosuch"])
+def test_a_reader_that_has_left_has_a_status(arguments: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    ended = subprocess.run(
+        [*GATEWAY, *arguments.split()], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+
+    os.close(writing)
+    assert ended.returncode == (2 if arguments == "nosuch" else 141)
+    assert bool(ended.stderr) == (arguments == "nosuch")
+
+
+@pytest.mark.posix
 def test_head_leaves_no_trace() -> None:
     command = f"{shlex.join(GATEWAY)} --sandbox countries | head -n 1"
 

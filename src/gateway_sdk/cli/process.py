@@ -107,6 +107,11 @@ def whole_output() -> Generator[None]:
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
+    except SystemExit as end:
+        # typer ends with 1 when the reader of a help has left.
+        if not (isinstance(error := end.__context__, OSError) and error.errno == errno.EPIPE):
+            raise
+        raise SystemExit(Status.READER_LEFT) from None
     except OSError as error:
         if error.errno not in LOST or sys.stdout is None:
             raise
