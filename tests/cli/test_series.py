@@ -62,3 +62,12 @@ def test_curve_has_the_means_of_stretches_of_days(
     shown = series_of({"USD": rates, "GBP": ["1"] * len(rates)})
 
     assert curve(shown.rates["USD"], shown.days, width) == drawn
+
+
+@pytest.mark.parametrize("rate", [0, -1, *map(Decimal, ("1E+400000", "1E-400000"))])
+def test_a_rate_that_cannot_be_drawn_is_a_row_all_the_same(rate: Any) -> None:
+    found = read_series(series(rate), "EUR", ["USD"])
+
+    assert found is not None
+    assert [row[1] for row in found.table().rows] == [rate]
+    assert not found.can_be_drawn

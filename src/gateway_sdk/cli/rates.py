@@ -153,6 +153,9 @@ def rates(
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
         if png:
             raise CommandError("there is nothing to draw: choose other days", Status.FAILED)
+    if png and not series.can_be_drawn:
+        problem = "the reply has a rate that no chart can show\n--json shows it."
+        raise CommandError(problem, Status.UNCHANGED)
     if form != "table" or not png:
         show(series.table(), reply, form)
     if png:

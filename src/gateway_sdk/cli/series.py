@@ -30,6 +30,10 @@ class Series:
     rates: Mapping[str, Mapping[date, Decimal]]
 
     @property
+    def can_be_drawn(self) -> bool:
+        return all(0 < float(it) < inf for found in self.rates.values() for it in found.values())
+
+    @property
     def days(self) -> list[date]:
         return sorted({day for found in self.rates.values() for day in found})
 
@@ -43,14 +47,11 @@ class Series:
 
 
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
-    """Read a reply; None if it has another shape, or rates that nobody could draw."""
+    """Read a reply; None if it has another shape."""
     rows = bulk.rate_rows(reply, base=base)
     rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
     for row in rows or ():
-        rate = Decimal(str(row.rate))
-        if not 0 < float(rate) < inf:
-            return None
-        rates.setdefault(row.symbol, {})[row.date] = rate
+        rates.setdefault(row.symbol, {})[row.date] = Decimal(str(row.rate))
     return None if rows is None else Series(base, rates)
 
 
