@@ -4,6 +4,7 @@ The module of a command is imported when the command is used, so that `--version
 not import the SDK.
 """
 
+import os
 import traceback
 from copy import copy
 from importlib import import_module
@@ -104,6 +105,9 @@ def _keep(ctx: Any, option: Any, value: object) -> None:  # noqa: ARG001 - typer
         GIVEN[option.name] = value
 
 
+_OFF: Final = ("", "0", "false", "no", "off")  # of GATEWAY_LOG; any other text turns it on
+
+
 class _Group(TyperGroup):
     """The commands, each imported when it is used, and the messages of their errors."""
 
@@ -128,6 +132,8 @@ class _Group(TyperGroup):
 
         GIVEN.clear()
         GIVEN.update(ctx.params)  # here, because to import a command may fail too
+        # Not by typer, to which a word such as DEBUG is no switch.
+        GIVEN["verbose"] |= os.environ.get("GATEWAY_LOG", "").lower() not in _OFF
         try:
             return super().invoke(ctx)
         except (CommandError, GatewayError) as error:
@@ -167,7 +173,7 @@ def gateway(
     ] = False,
     verbose: Annotated[
         bool,
-        switch("--verbose", "Log requests to stderr, without values.", "-v", envvar="GATEWAY_LOG"),
+        switch("--verbose", "Log requests to stderr, without values (GATEWAY_LOG).", "-v"),
     ] = False,
     deadline: Annotated[
         float | None, option("SECONDS", "For a call; its end says what became of it.", min=0.001)
