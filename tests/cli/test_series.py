@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from gateway_sdk.bulk import rate_rows
 from gateway_sdk.cli.arguments import shortest
-from gateway_sdk.cli.series import curve
+from gateway_sdk.cli.series import curve, read_series
 from tests.cli.support import series_of
 
 
