@@ -21,13 +21,17 @@ class StoredValue:
     """The JSON of a journal."""
 
     text: str
+    _decoded: Any = field(default=None, compare=False, repr=False)
 
     def decode(self) -> Any:
-        """Return what the text holds."""
+        """Return what the text holds, always the same object."""
         try:
-            return json.loads(self.text)
+            if self._decoded is None:
+                self._decoded = json.loads(self.text)
         except (ValueError, RecursionError):
             pass  # the cause would show the value
+        else:
+            return self._decoded
         raise JournalError("the journal is damaged: a value is no JSON")
 
 
@@ -77,9 +81,8 @@ class BulkResult(Generic[Item, Value]):
         """
         if self.error is not None:
             raise self.error.with_traceback(None)  # else each raise would add its frames
-        if isinstance(self._value, StoredValue):
-            self._value = self._value.decode()
-        return cast("Value", self._value)
+        kept = self._value
+        return cast("Value", kept.decode() if isinstance(kept, StoredValue) else kept)
 
 
 value_of: Final = attrgetter("_value")

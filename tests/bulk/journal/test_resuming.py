@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import AsyncIterator, Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -315,8 +316,10 @@ async def test_a_value_is_the_json_of_its_row_or_what_load_makes_of_it(
             if expected is ValueError:
                 assert isinstance(result.error, ValueError)
             else:
+                unread = deepcopy(result)
                 assert (result.value, type(result.value)) == (expected, type(expected))
                 assert result.value is result.value  # it is decoded once
+                assert (result, hash(result)) == (unread, hash(unread))
         (row,) = rows(path)
         assert row["value"] == written
     assert b"canary" not in content(path)
