@@ -7,11 +7,15 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from gateway_sdk import RateLimit, bulk
+from gateway_sdk.bulk import BulkResult
 from gateway_sdk.cluster import _dask
+from gateway_sdk.cluster._worker import Sealed
+from gateway_sdk.cluster.run import _Chunks
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
@@ -226,6 +230,46 @@ async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
 
     assert out.split() == [b"EUR"] * 30
     assert err == b""
+
+
+async def test_an_item_that_ends_each_worker_is_done_alone_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also without a rate limit, which gives it no turn of its own."""
+
+    async def do(_: _dask.Workers, sealed: Sealed) -> Any:
+        _, _, items = sealed.open()
+        done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value=None)
+        return None if 7 in items else (dict.fromkeys(range(len(items)), done), None)
+
+    monkeypatch.setattr(_dask.Workers, "do", do)
+    results = await results_of(jobs.same, range(20), chunk=5)
+
+    failed = {result.item: str(result.error) for result in results if result.error}
+    assert failed == {7: "each process ended that did this item alone"}
+    assert len(results) == 20
+
+
+async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One call of a chunk is cancelled while the worker has it."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def do(sealed: Sealed) -> Any:
+        begun.set()
+        await may_end.wait()
+        done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value="done")
+        return dict.fromkeys(range(2), done), None
+
+    chunks = _Chunks(Mock(do=do, aclose=AsyncMock()), 2, None, 1, None)
+    left, other = (asyncio.create_task(chunks.call(item)) for item in range(2))
+    await begun.wait()
+    left.cancel()
+    may_end.set()
+
+    assert (await other).value == "done"
+    await chunks.aclose()
 
 
 @FULL

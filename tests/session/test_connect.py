@@ -1,6 +1,7 @@
 """`connect`: a token and a connection that the next call uses, and no request."""
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,15 @@ def session(url: str, **options: Any) -> GatewaySession:
     return GatewaySession(url, **{**given, **options})
 
 
-@pytest.mark.parametrize("checks", [1, 5])
-async def test_the_next_call_uses_its_connection(checks: int) -> None:
+async def lasting() -> Token:
+    return Token("token", expires_at=time.time() + 3600)
+
+
+@pytest.mark.parametrize(("checks", "token"), [(1, "token"), (5, lasting)])
+async def test_the_next_call_uses_its_connection(checks: int, token: Any) -> None:
     """Checks that are repeated leave one connection, and no check sends a request."""
     server = Server()
-    async with raw_server(server.handle) as url, session(url) as gateway:
+    async with raw_server(server.handle) as url, session(url, access_token=token) as gateway:
         for _ in range(checks):
             await gateway.connect()
         await gateway.wallet.spot_trading_available_balance()
