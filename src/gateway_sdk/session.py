@@ -79,7 +79,8 @@ class GatewaySession(NotPickled):
         Args:
             base_url: The gateway's address; https, unless the host is this machine.
             access_token: A string, a `SecretStr`, a `Token`, a coroutine function that returns
-                one, or an object with `async token(rejected=None)`, as `SharedTokenSource` is.
+                one, or an object with `async token(rejected=None)`, as `SharedTokenSource` is. A
+                `Token` with an end is kept for all callers, whoever they are.
             tenant_id: The value of the header tenantId; `create_customer` needs it.
             token_header: The value of the header token; the interface does not define its meaning.
             timeout: Seconds for each phase of an attempt, or an `httpx.Timeout`; None for no
