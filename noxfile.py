@@ -50,7 +50,6 @@ REDIS = shutil.which("redis-server")
 APART = tuple(f"--ignore=tests/{folder}" for folder in ("bare", "frozen", "real", "site"))
 # One more process than processors: often a test waits for a browser, a server or another process.
 IN_PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
-ENGINES = "tests/browser/test_engines.py"  # of several browsers
 BROWSERS = {
     "Chromium": ("chromium", "chromium-browser", "google-chrome"),
     "Firefox": ("firefox-esr", "firefox"),
@@ -62,6 +61,11 @@ os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", ""
 # The tests start some hundred processes: without bytecode each compiles all libraries again, which
 # doubles the time of the suite. Images of containers often set it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# The journals of the tests are brought to the disk some thousand times, for which nothing waits in
+# memory. A container may have little of it.
+MEMORY = Path("/dev/shm")  # noqa: S108 - its folders are pytest's
+if MEMORY.is_mount() and shutil.disk_usage(MEMORY).free > 1 << 30:
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 
 def group(name: str) -> list[str]:
@@ -86,10 +90,10 @@ def on_uvloop(session: nox.Session) -> None:
 
 @nox.session(python=MEASURED)
 def coverage(session: nox.Session) -> None:
-    """Run the suite with its long sweeps; all of src must be covered, branches too."""
+    """Run the suite; all of src must be covered, branches too."""
     install_for_tests(session)
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", *APART)
+    session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, *APART, *session.posargs)
     session.run("coverage", "combine", "--quiet")
     if not REDIS:
         session.warn("not measured, because no redis-server was found: */auth/_stores/services.py")
@@ -101,7 +105,7 @@ def install_for_tests(session: nox.Session) -> None:
     if not REDIS:
         session.warn("not tested, because no redis-server was found: Redis, for tokens and queues")
     for name, programs in BROWSERS.items():
-        is_used = name == "Chromium" or f"--ignore={ENGINES}" not in session.posargs
+        is_used = name == "Chromium" or "--full" in session.posargs
         if is_used and not any(map(shutil.which, programs)):
             session.warn(f"not tested, because no {name} was found: logging in with it")
     groups = ("test", "browser", "examples")
@@ -170,10 +174,13 @@ def next_python(session: nox.Session) -> None:
 
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
-    """Run the tests with httpx2 installed too, as it is with openai and other clients."""
+    """Run the tests with httpx2 installed too, as it is with openai and other clients.
+
+    Those of what uses sessions, and of models, meet no library for HTTP; `bulk` is for the others.
+    """
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("bare", "browser", "cli", "examples", "frozen", "real", "sandbox", "site")
-    session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
+    folders = ("auth", "bulk", "call", "http", "kit", "otel", "session", "transport")
+    session.run("pytest", *IN_PARALLEL, *(f"tests/{folder}" for folder in folders))
 
 
 @nox.session(python=MEASURED)
@@ -247,7 +254,11 @@ def build(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none")
 def full(session: nox.Session) -> None:
-    """Run the other Pythons and servers, and the long sweeps."""
+    """Run the other Pythons and servers, and the long sweeps.
+
+    These are the same on each Python, and take twice the time where lines are counted: one Python
+    has them that is not measured, if there is one.
+    """
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
     missing = set(PYTHONS) - set(FOUND)
     if NEXT in missing and shutil.which("mmdebstrap"):
@@ -255,6 +266,7 @@ def full(session: nox.Session) -> None:
         others.append("next_python")
     if missing:
         session.warn(f"not tested, because not installed: Python {', '.join(sorted(missing))}")
+    sweeping = next((name for name in others if name != "next_python"), "coverage")
     for name in (
         *others,
         "coverage",
@@ -267,7 +279,7 @@ def full(session: nox.Session) -> None:
         "docs",
         "build",
     ):
-        session.notify(name)
+        session.notify(name, ["--full"] if name == sweeping else None)
 
 
 nox.options.sessions = [f"tests-{RUNNING}", "lint", "types"]

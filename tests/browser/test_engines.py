@@ -26,7 +26,13 @@ ENGINES = {
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session", params=ENGINES)
+@pytest_asyncio.fixture(
+    scope="module",
+    loop_scope="session",
+    params=[
+        pytest.param(name, marks=[pytest.mark.full] * (name != "Chromium")) for name in ENGINES
+    ],
+)
 async def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncGenerator[Engine]:
