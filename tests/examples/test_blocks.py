@@ -25,8 +25,8 @@ def by_name(block: documents.Block) -> str:
     return block.name
 
 
-@pytest.fixture
-def token_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(scope="module")
+def token_endpoint() -> Iterator[None]:
     """Serve a token of client credentials, as an authorization server does."""
 
     class Endpoint(BaseHTTPRequestHandler):
@@ -43,10 +43,11 @@ def token_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     thread = Thread(target=server.serve_forever)
     thread.start()
-    monkeypatch.setenv("TOKEN_URL", f"http://127.0.0.1:{server.server_port}/token")
-    monkeypatch.setenv("CLIENT_ID", "service")
-    monkeypatch.setenv("CLIENT_SECRET", "shh")
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOKEN_URL", f"http://127.0.0.1:{server.server_port}/token")
+        patch.setenv("CLIENT_ID", "service")
+        patch.setenv("CLIENT_SECRET", "shh")
+        yield
     server.shutdown()
     thread.join()
     server.server_close()
@@ -54,13 +55,13 @@ def token_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("token_endpoint")
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
-async def test_every_program_of_the_documents_runs(
+def test_every_program_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
     """A Python block is a whole program, beside the files that its document says to save."""
     documents.save_files(block.document, tmp_path)
 
-    ended = await documents.run_program(block.text, tmp_path)
+    ended = documents.run_program(block.text, tmp_path)
 
     assert ended.status == 0, ended.err
     assert "Error" not in ended.err

@@ -103,10 +103,14 @@ def save_for_type_checkers(folder: Path) -> None:
     )
 
 
-async def run_program(code: str, folder: Path) -> Ended:
+def run_program(code: str, folder: Path) -> Ended:
+    from tests.support.forks import run_in_fork  # noqa: PLC0415 - Windows has no forks
+
     (folder / "program.py").write_text(code, encoding="utf-8")
     shutil.copytree(STAND_INS, folder, dirs_exist_ok=True)
-    return await run(sys.executable, "-W", "error", "program.py", folder=folder)
+    status = run_in_fork(folder, _environment())
+    out, err = ((folder / name).read_text(encoding="utf-8") for name in ("out", "err"))
+    return Ended(status, out, err)
 
 
 async def run_console(block: Block, folder: Path, base_url: str) -> Ended:
