@@ -98,9 +98,17 @@ WITHOUT_FOLDERS = """if True:
 """
 
 
-@pytest.mark.parametrize("place", ["here", "/proc"])
+RATES, DEMO = "rates EUR USD --start 2026-10-20 --png {}/x.png", "demo --out {}/x"
+
+
 @pytest.mark.parametrize(
-    "command", ["rates EUR USD --start 2026-10-20 --png {}/x.png", "demo --out {}/x"]
+    ("place", "command"),
+    [
+        ("here", RATES),
+        ("/proc", DEMO),
+        pytest.param("here", DEMO, marks=pytest.mark.full),
+        pytest.param("/proc", RATES, marks=pytest.mark.full),
+    ],
 )
 def test_a_chart_needs_no_home_and_no_folder_for_temporary_files(
     tmp_path: Path, place: str, command: str

@@ -143,7 +143,14 @@ def without_browser(
 
 SSH = {"SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22"}
 everywhere = pytest.mark.parametrize(
-    "without_browser", [{}, SSH, {"BROWSER": "w3m"}, {**SSH, "DISPLAY": ":10"}], indirect=True
+    "without_browser",
+    [
+        {},
+        SSH,
+        pytest.param({"BROWSER": "w3m"}, marks=pytest.mark.full),
+        pytest.param({**SSH, "DISPLAY": ":10"}, marks=pytest.mark.full),
+    ],
+    indirect=True,
 )
 
 

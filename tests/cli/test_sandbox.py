@@ -55,8 +55,15 @@ def settings_of(said: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+@pytest.mark.parametrize(
+    ("number", "handler"),
+    [
+        (signal.SIGINT, signal.SIG_IGN),
+        (signal.SIGTERM, signal.default_int_handler),
+        pytest.param(signal.SIGINT, signal.default_int_handler, marks=pytest.mark.full),
+        pytest.param(signal.SIGTERM, signal.SIG_IGN, marks=pytest.mark.full),
+    ],
+)
 def test_signal_stops_the_sandbox(
     start_gateway: Start, number: signal.Signals, handler: Any
 ) -> None:

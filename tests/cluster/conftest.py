@@ -19,13 +19,14 @@ from benchmarks.processes import server
 from tests.support.ports import free_port
 from tests.support.programs import Program
 
-ROOT = Path(__file__).parent.parent.parent
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent.parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Filter what Dask itself warns of when a scheduler or a worker goes away."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.parent == FOLDER:
             item.add_marker(pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:distributed"))
 
 

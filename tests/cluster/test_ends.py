@@ -98,7 +98,14 @@ async def test_the_scheduler_dies_and_all_workers_with_it(gateway: Gateway, own:
     assert all(f"the scheduler {own.address}" in text for text in told)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=FULL),
+        pytest.param(signal.SIGTERM, marks=FULL),
+        signal.SIGKILL,
+    ],
+)
 async def test_the_program_ends_and_the_workers_stop_and_only_what_is_missing_is_done(
     gateway: Gateway, shared: Cluster, tmp_path: Path, number: int
 ) -> None:
