@@ -141,7 +141,8 @@ def frozen(session: nox.Session) -> None:
     """Make apps of one file with PyInstaller, and a zipapp, and run them."""
     tools = (name for name in group("test") if "pytest" in name)
     session.install("-e", ".[cli,sandbox]", *tools, "hypothesis", *group("frozen"))
-    session.run("pytest", "tests/frozen")
+    # PyInstaller takes a minute for each of the files.
+    session.run("pytest", "-n", "2", "--dist", "loadfile", "tests/frozen")
 
 
 @nox.session(default=False)
