@@ -177,10 +177,10 @@ def next_python(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed too, as it is with openai and other clients.
 
-    Those of what uses sessions, and of models, meet no library for HTTP; `bulk` is for the others.
+    Left out is what only uses sessions, or none: it meets no library for HTTP itself.
     """
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    folders = ("auth", "bulk", "call", "http", "kit", "otel", "session", "transport")
+    folders = ("auth", "call", "errors", "http", "kit", "otel", "session", "transport")
     session.run("pytest", *IN_PARALLEL, *(f"tests/{folder}" for folder in folders))
 
 
