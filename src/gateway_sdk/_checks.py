@@ -4,9 +4,8 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from importlib import import_module
 from types import FunctionType
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import httpx
 
@@ -41,16 +40,15 @@ INHERITED: Final[Any] = Default(...)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def shown(*, inherited: Collection[str] = (), late: str = "") -> Callable[[_F], _F]:
+def shown(*, inherited: Collection[str] = ()) -> Callable[[_F], _F]:
     """Show the keys of `**settings: Unpack[...]` in a signature: to mocks, help and editors."""
-    # With *late*, such as "module:Settings", they are imported when somebody looks.
 
     def decorate(function: _F) -> _F:
         # A twin has it: from the function, `functools.wraps` would copy it, with its `self`, to
         # what wraps a bound method.
         twin = _twin(function)
         signature = LateSignature.__new__(LateSignature)
-        signature.make = partial(_with_settings, twin, inherited, late)
+        signature.make = partial(_with_settings, twin, inherited)
         vars(twin)["__signature__"] = signature
         vars(function)["__wrapped__"] = twin
         return function
@@ -78,16 +76,11 @@ class LateSignature(inspect.Signature):
         return self.__getattribute__(name)
 
 
-def _with_settings(
-    function: FunctionType, inherited: Collection[str], late: str
-) -> inspect.Signature:
+def _with_settings(function: FunctionType, inherited: Collection[str]) -> inspect.Signature:
     vars(function).pop("__signature__", None)
     signature = inspect.signature(function)
     *parameters, rest = signature.parameters.values()
-    settings = get_args(rest.annotation)[0]
-    if late:
-        module, _, name = late.partition(":")
-        settings = getattr(import_module(module), name)
+    settings = get_args(get_type_hints(function)[rest.name])[0]
     for name, hint in (get_origin(settings) or settings).__annotations__.items():
         kind, default = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, None)
         default = None if default is None else Default(default)

@@ -22,6 +22,7 @@ else:
 
 Query: TypeAlias = "models.ExchangeRateSeriesRequest"
 Queries: TypeAlias = "Iterable[Query] | AsyncIterable[Query]"
+Settings: TypeAlias = "FrontSettings[Query, Any]"
 Codes: TypeAlias = str | Iterable[str]
 Day: TypeAlias = str | date
 
@@ -79,20 +80,12 @@ class CurrencyArea(Area):
 
     @overload
     def exchange_rate_series_bulk(
-        self,
-        queries: "Queries",
-        *,
-        into: Any = None,
-        **settings: Unpack["FrontSettings[Query, Any]"],
+        self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings"]
     ) -> "AsyncGenerator[BulkResult[Query, Any], None]": ...
 
-    @shown(inherited={"headers"}, late="gateway_sdk.bulk._start:FrontSettings")
+    @shown(inherited={"headers"})
     def exchange_rate_series_bulk(
-        self,
-        queries: "Queries",
-        *,
-        into: Any = None,
-        **settings: Unpack["FrontSettings[Query, Any]"],
+        self, queries: "Queries", *, into: Any = None, **settings: Unpack["Settings"]
     ) -> "AsyncGenerator[BulkResult[Query, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
