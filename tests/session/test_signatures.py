@@ -133,7 +133,8 @@ def test_views_inherit_what_is_shown_as_a_default() -> None:
     view = gateway.with_options(**defaults)
 
     assert defaults.keys() == OPTIONS.keys()
-    assert view._caller.options == gateway._caller.options
+    options = attrgetter(*OPTIONS)
+    assert options(view._caller.options) == options(gateway._caller.options)
 
 
 def test_defaults_are_shown_with_their_values() -> None:

@@ -90,7 +90,7 @@ OPTIONS: Final = declared(ViewSettings)
 _IN_TEMPLATES: Final = frozenset({"access_token", "tenant_id", "token_header", "headers"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Options:
     """The checked options of one view; the fields are those of `ViewSettings`."""
 

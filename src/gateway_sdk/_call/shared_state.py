@@ -70,7 +70,7 @@ SHARED: Final = declared(SharedSettings)
 
 def _load_models() -> None:
     """Load what calls need: in the middle of one, a process may have no descriptors left."""
-    for name in ("models.records", "models.customer", "_content.body"):
+    for name in ("models.records", "models.customer", "_content.body", "_http.exact"):
         import_module(f"gateway_sdk.{name}")
 
 

@@ -13,7 +13,6 @@ import httpx
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from gateway_sdk._http.exact import Numbers, validate_exact
 from gateway_sdk._http.request import JSON, RawHeaders
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.operations import LIST_COUNTRIES, Operation
@@ -205,6 +204,8 @@ def _validated(
 ) -> Any:
     if parse_float is None or not (b"." in data or b"e" in data or b"E" in data):
         return adapter.validate_json(data, **names)
+    from gateway_sdk._http.exact import Numbers, validate_exact  # noqa: PLC0415 - few need it
+
     numbers = Numbers(parse_float)
     decode_json(data, numbers)
     return validate_exact(adapter, data, numbers, names)

@@ -79,7 +79,7 @@ CONNECTION: Final = declared(ConnectionSettings)
 TRANSPORT: Final = declared(TransportSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineConfig:
     """Which transport a session has; the fields are those of `TransportSettings`."""
 
