@@ -193,8 +193,6 @@ class RequestModel(Model):
     them, is refused.
     """
 
-    _own_defaults: ClassVar[frozenset[str]] = frozenset()  # fields whose default is a subclass's
-
     # A length makes pydantic look at the characters of a text, which may be half of a pair.
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", str_min_length=0)
 
@@ -202,15 +200,15 @@ class RequestModel(Model):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
         foreign, known = _foreign_fields(cls), _interface_of(cls).model_fields
-        cls._own_defaults = frozenset(
+        own_defaults = {
             name
             for name, it in cls.model_fields.items()
             if name in known and not it.is_required() and _default(it) != _default(known[name])
-        )
-        if not foreign and cls.model_config.get("extra") != "allow":
+        }
+        if not (foreign or own_defaults) and cls.model_config.get("extra") != "allow":
             return schema
 
-        def refuse(made: Self) -> Self:
+        def finish(made: Self) -> Self:
             kind = problem(f"is not in the interface as {cls.__name__} has it: {_WAY_OUT}")
             lines: list[InitErrorDetails] = [
                 {"type": kind, "loc": (name,), "input": None}
@@ -218,20 +216,18 @@ class RequestModel(Model):
             ]
             if lines:
                 raise ValidationError.from_exception_data(cls.__name__, lines, hide_input=True)
+            made.model_fields_set.update(own_defaults)  # else what it shows would not be sent
             return made
 
-        return no_info_after_validator_function(refuse, schema)
+        return no_info_after_validator_function(finish, schema)
 
     @model_validator(mode="wrap")
     @classmethod
     def _validated(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            made = handler(data)
+            return handler(data)
         except ValidationError as error:
             raise _in_plain_words(error, cls) from None
-        if cls._own_defaults:  # else what it shows would not be sent
-            made.model_fields_set.update(cls._own_defaults)
-        return made
 
     if not TYPE_CHECKING:  # pragma: no branch - releases of pydantic differ in its options
 
