@@ -71,8 +71,7 @@ class LateSignature(inspect.Signature):
     def __getattr__(self, name: str) -> Any:
         if name in vars(inspect.Signature):  # a slot, and it is empty so far
             made = self.make()
-            parameters = list(made.parameters.values())
-            super().__init__(parameters, return_annotation=made.return_annotation)
+            super().__init__([*made.parameters.values()], return_annotation=made.return_annotation)
         return self.__getattribute__(name)
 
 
