@@ -280,6 +280,7 @@ def holders(profile: Path, token: str) -> set[str]:
     }
 
 
+@full
 async def test_what_a_browser_stores_of_a_login(
     profile: BrowserContext,
     chromium: BrowserType,

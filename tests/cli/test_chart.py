@@ -2,10 +2,9 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from PIL import Image
 
 from gateway_sdk.cli.series import COLOURS, REST, draw_chart
@@ -52,7 +51,8 @@ def test_currencies_that_are_not_named_are_grey() -> None:
 def test_legend_has_the_changes_and_counts_the_grey_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[list[str]] = []
     monkeypatch.setattr(
-        Axes, "legend", lambda it, **_: shown.append(it.get_legend_handles_labels()[1][::-1])
+        "matplotlib.axes.Axes.legend",
+        lambda it, **_: shown.append(it.get_legend_handles_labels()[1][::-1]),
     )
     series = series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["2", "1"]})
 
@@ -76,12 +76,12 @@ def test_the_axis_has_days_in_one_format(
     """No hours, for a rate is that of a day."""
     found: list[list[str]] = []
 
-    def keep(figure: Figure, *_: object, **__: object) -> None:
+    def keep(figure: Any, *_: object, **__: object) -> None:
         (axes,) = figure.axes
         found.append([label.get_text() for label in axes.get_xticklabels()])
         assert axes.get_position().x1 > 0.93, "an empty margin, without a legend"
 
-    monkeypatch.setattr(Figure, "savefig", keep)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", keep)
     draw_chart(series_of({"USD": [str(1 + day) for day in range(count)]}))
 
     assert found == [shown]
