@@ -62,9 +62,13 @@ os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", ""
 # doubles the time of the suite. Images of containers often set it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The journals of the tests are brought to the disk some thousand times, for which nothing waits in
-# memory. A container may have little of it.
+# memory. A container may have little of it, or start no programs there.
 MEMORY = Path("/dev/shm")  # noqa: S108 - its folders are pytest's
-if MEMORY.is_mount() and shutil.disk_usage(MEMORY).free > 1 << 30:
+if (
+    MEMORY.is_mount()
+    and shutil.disk_usage(MEMORY).free > 1 << 30
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+):
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
 
