@@ -323,17 +323,6 @@ def test_address_may_come_from_a_pipe(pasting: Pasting, redirect_uri: str) -> No
     assert text_of(kept()) == "token-1"
 
 
-def test_program_without_input_is_no_traceback(
-    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-
-    ended = call_gateway("login", "--paste")
-
-    assert ended.status in {1, 2}
-    assert ended.err.splitlines()[-2].startswith("gateway: ")
-
-
 def test_a_desktop_whose_browser_python_does_not_find_has_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

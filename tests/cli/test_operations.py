@@ -1,6 +1,5 @@
 import asyncio
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -118,15 +117,6 @@ def test_token_header_is_read_from_a_file(
 
     assert ended.status == 0
     assert served.received[-1].headers["token"] == "from-a-file"
-
-
-def test_script_that_does_not_say_so_cancels_nothing(
-    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-
-    assert call_gateway("wallet", "cancel", *ORDER).status == 2
-    assert not served.received
 
 
 @pytest.mark.parametrize(

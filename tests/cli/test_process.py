@@ -168,26 +168,6 @@ main()
     assert ended.stderr == f"gateway: this needs the extra [{extra}]: {advice}\n"
 
 
-@pytest.mark.parametrize(
-    ("module", "advice", "arguments"),
-    [
-        ("pyarrow", "pip install 'gateway-sdk[parquet]'", "bulk export x.db x.parquet"),
-        ("matplotlib", "pip install 'gateway-sdk[plot]'", "demo"),
-        ("matplotlib", "pip install 'gateway-sdk[plot]'", "rates A B --png x.png"),
-    ],
-)
-def test_extra_of_a_file_is_looked_for_first(
-    call_gateway: Call, monkeypatch: pytest.MonkeyPatch, module: str, advice: str, arguments: str
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-
-    ended = call_gateway(*arguments.split())
-
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith("gateway: this needs the extra [")
-    assert ended.err.endswith(f"]: {advice}\n")
-
-
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_stream_may_be_closed(monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
     """A program that was started without one goes on: a customer may have been created."""

@@ -1,7 +1,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Mapping
 from operator import methodcaller
 from pathlib import Path
@@ -278,20 +277,3 @@ def test_place_is_told_without_a_password(
     monkeypatch.setenv("GATEWAY_TOKEN_STORE", setting)
 
     assert place_of(settings_of_command()) == place
-
-
-@pytest.mark.usefixtures("complete")
-@pytest.mark.parametrize(
-    ("module", "setting"), [("keyring", "keyring"), ("redis", "redis://localhost")]
-)
-@pytest.mark.parametrize("command", ["login", "status", "logout", "countries"])
-def test_missing_extra_of_a_store_is_named(
-    monkeypatch: pytest.MonkeyPatch, call_gateway: Call, module: str, setting: str, command: str
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-
-    status, out, err = call_gateway(command, GATEWAY_TOKEN_STORE=setting)
-
-    assert status == 2
-    assert err.endswith(f" needs the extra [{module}]: pip install 'gateway-sdk[{module}]'\n")
-    assert bool(out) == (command == "status")  # which shows the settings before

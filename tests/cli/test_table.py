@@ -12,6 +12,7 @@
 - `browser NAME=VALUE...` logs in at the gateway, as a `Visitor` with these arguments does; the
   variables of a login are set, too;
 - `reply TYPE BODY` is what the gateway answers to every call;
+- `lacks MODULE` is a module that is not installed; `lacks stdin` is a program without that;
 - `< CONTENT` is standard input;
 - `$` is a command, with its exit status in front if that is not 0: `2$ gateway nonsense`;
 - `=` are the operations of which the gateway receives a call;
@@ -25,6 +26,7 @@ of its own, unless the block begins with `in turn`.
 import io
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import methodcaller
@@ -102,7 +104,7 @@ def _case(name: str, lines: list[str]) -> Case:
                 case.variables[variable] = _bytes(value).decode()
             case "fault":
                 case.faults.append(text)
-            case "token" | "record" | "reply" | "browser" | "<":
+            case "token" | "record" | "reply" | "browser" | "lacks" | "<":
                 case.given[mark] = text
             case "=":
                 case.steps[-1].received = text.split()
@@ -139,6 +141,9 @@ def _give(mark: str, text: str, served: Sandbox, tab: Tab, monkeypatch: pytest.M
         case "reply":
             reply = Response(_bytes(rest), media_type=first)
             served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
+        case "lacks":
+            where = vars(sys) if text == "stdin" else sys.modules
+            monkeypatch.setitem(where, text, None)
         case "browser":
             how: Any = dict(word.split("=") for word in text.split())
             tab.visitor = Visitor(**how)
