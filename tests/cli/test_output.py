@@ -1,8 +1,10 @@
 import csv
 import io
 import json
+import os
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from gateway_sdk.cli.output import (
 )
 from gateway_sdk.cli.process import CommandError, printable
 
+FULL = Path("/dev/full")
 PATH = "/folder" * 20
 
 
@@ -144,21 +147,24 @@ def test_bytes_are_printed_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]
     assert capfdbinary.readouterr().out == b"%PDF\x00\xff"
 
 
+@pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")
+@pytest.mark.parametrize("why", ["No space left on device", "its reader has left"])
 def test_reply_that_cannot_be_printed_does_not_undo_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], why: str
 ) -> None:
-    """A full disk after a write says that it is done, so that nobody repeats it."""
-
-    def fail(_: object) -> None:
-        raise CommandError("cannot write the output: No space left on device", 1)
-
-    monkeypatch.setattr("gateway_sdk.cli.output.write_out", fail)
-    with pytest.raises(CommandError) as caught:
-        show_done("The customer is created.", {"id": 1})
+    """After a write it is said that it is done, so that nobody repeats it."""
+    place: int | Path = FULL
+    if "reader" in why:
+        reading, place = os.pipe()
+        os.close(reading)
+    with open(place, "w", encoding="utf-8") as lost:  # noqa: PTH123 - or a descriptor
+        monkeypatch.setattr("sys.stdout", lost)
+        with pytest.raises(CommandError) as caught:
+            show_done("The customer is created.", {"id": 1})
 
     assert caught.value.status == 6
     assert str(caught.value).splitlines() == [
-        "cannot write the output: No space left on device",
+        f"cannot write the output: {why}",
         "It was done, so do not repeat it; only the reply is lost.",
     ]
     assert capsys.readouterr().err == "The customer is created.\n"

@@ -243,9 +243,11 @@ def show_done(done: str, reply: Any) -> None:
     try:
         if reply is not None:
             show_json(reply)
-    except CommandError as error:
+    except (CommandError, SystemExit) as error:
+        left = "cannot write the output: its reader has left"
+        problem = error if isinstance(error, CommandError) else left
         lost = "It was done, so do not repeat it; only the reply is lost."
-        raise CommandError(f"{error}\n{lost}", Status.APPLIED) from None
+        raise CommandError(f"{problem}\n{lost}", Status.APPLIED) from None
 
 
 def show_json(value: Any) -> None:
