@@ -253,7 +253,7 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 
 @pytest.mark.usefixtures("complete")
 def test_settings_that_workers_lack_are_told_in_a_shells_spelling() -> None:
-    arguments.GIVEN.update(base_url="https://other.test", auth_url="", client_id="it's me")
+    arguments.GIVEN.update(base_url="https://other.test", client_id="it's me")
 
     assert for_a_shell(settings_of_command()) == [
         "export GATEWAY_BASE_URL=https://other.test",

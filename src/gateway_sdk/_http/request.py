@@ -306,7 +306,7 @@ def check_header_value(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ConfigurationError("must be a string", setting=name)
     if not value:
-        raise ConfigurationError("is empty; None leaves the header out", setting=name)
+        raise ConfigurationError("is empty", setting=name, hint="; None leaves the header out")
     is_plain = value.isascii() and value.isprintable() and " " not in value
     if is_plain or _HEADER_VALUE.fullmatch(value):  # looked at in C first: half the time
         return value
@@ -321,7 +321,7 @@ def check_argument(name: str, value: object) -> str:
     try:
         return check_header_value(name, value)
     except ConfigurationError as error:
-        raise InvalidArgumentError(str(error)) from None
+        raise InvalidArgumentError(error.problem, field=name) from None
 
 
 def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:

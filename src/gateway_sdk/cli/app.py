@@ -101,7 +101,7 @@ def _examples(words: str) -> str | None:
 
 
 def _keep(ctx: Any, option: Any, value: object) -> None:  # noqa: ARG001 - typer's way
-    if value:
+    if value not in (None, False):  # an empty text is refused where it is used
         GIVEN[option.name] = value
 
 
@@ -114,7 +114,8 @@ class _Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         for shared in () if ctx.resilient_parsing else self.params:  # not while a shell completes
-            if ctx.params.get(shared.name) and shared.name in NOT_TAKEN.get(name or "", ()):
+            is_given = ctx.params.get(shared.name) not in (None, False)
+            if is_given and shared.name in NOT_TAKEN.get(name or "", ()):
                 raise CommandError(f"`gateway {name}` does not take {shared.opts[0]}")
         return name, load(name) if name in SUMMARIES else command, rest
 

@@ -38,17 +38,21 @@ OPTION_OF: Final = {
 
 
 def settings_of_command() -> dict[str, str]:
-    if path := GIVEN.pop("token_header_file", None):
-        GIVEN["token_header"] = read_line(path)
+    if (path := GIVEN.pop("token_header_file", None)) is not None:
+        GIVEN["token_header"] = path and read_line(path)
+    given = {name: GIVEN[name] for name in OPTION_OF if GIVEN.get(name) is not None}
+    for name, text in given.items():
+        if not text:  # such as "$TENANT" of a script that lacks the variable
+            raise CommandError(f"{OPTION_OF[name]} is empty")
     try:
-        return with_environment({name: GIVEN[name] for name in OPTION_OF if GIVEN.get(name)})
+        return with_environment(given)
     except errors.ConfigurationError as error:  # it is for another gateway
         advice = "Unset it, or set both for the gateway of --base-url."
         raise CommandError(f"{error.setting} {error.problem}\n{advice}") from error
 
 
 def source_of(setting: str) -> str:
-    if setting in ENVIRONMENT and not GIVEN.get(setting):
+    if setting in ENVIRONMENT and GIVEN.get(setting) is None:
         return ENVIRONMENT[setting]
     return OPTION_OF.get(setting, setting)
 
@@ -119,7 +123,11 @@ def _session(*, needs_tenant: bool, **more: Any) -> GatewaySession:
         # Imported here, because it needs the extra [sandbox].
         from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
 
-        more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
+        for option in ("--base-url", "--auth-url", "--client-id", "--token-header-file"):
+            if GIVEN[option[2:].replace("-", "_")] is not None:
+                raise CommandError(f"{option} has no effect with --sandbox: leave one of them out")
+        tenant = "demo" if GIVEN["tenant_id"] is None else GIVEN["tenant_id"]
+        more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": tenant}
         return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
     values = settings_of_command()
     _SENT.update(values[name] for name in ("access_token", "token_header") if name in values)
