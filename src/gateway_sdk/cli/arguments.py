@@ -53,7 +53,13 @@ def reading(word: str) -> Generator[IO[bytes]]:
         with nullcontext(_standard_input()) if word == STDIN else Path(word).open("rb") as file:
             yield file
     except OSError as error:
+        if looks_like_json(word):  # as `curl -d` takes it; it may have a password
+            refuse("FILE is JSON: write it into a file, or to standard input, for which FILE is -")
         refuse(f"cannot read {name_of(word)}: {error.strerror}")
+
+
+def looks_like_json(word: str) -> bool:
+    return word.lstrip().startswith(("{", "["))
 
 
 def _standard_input() -> IO[bytes]:

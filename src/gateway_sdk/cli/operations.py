@@ -12,7 +12,16 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from gateway_sdk.cli import output
-from gateway_sdk.cli.arguments import GIVEN, argument, content_of, option, read_json, refuse, switch
+from gateway_sdk.cli.arguments import (
+    GIVEN,
+    argument,
+    content_of,
+    looks_like_json,
+    option,
+    read_json,
+    refuse,
+    switch,
+)
 from gateway_sdk.cli.output import AsCsv, AsJson
 from gateway_sdk.cli.process import CommandError, Status, printable, write_out
 from gateway_sdk.cli.session import ask
@@ -141,13 +150,19 @@ def revise(
 
 
 def _revisions(words: list[str]) -> Any:
-    if len(words) == 1 and "=" not in words[0]:
+    if len(words) == 1 and _is_file(words[0]):
         return read_json(words[0])
+    for place, word in enumerate(words, 1):
+        if _is_file(word) or word.startswith("="):
+            problem = f"revision {place} is not KEY=VALUE"
+            refuse(f"{problem}: quote it if it has spaces, and give a file alone")
     parts = [word.partition("=") for word in words]
-    for place, (key, equals, _) in enumerate(parts, 1):
-        if not (key and equals):
-            refuse(f"revision {place} is not KEY=VALUE: quote it if it has spaces")
     return [{"key": key, "value": value} for key, _, value in parts]
+
+
+def _is_file(word: str) -> bool:
+    """Tell whether a word is meant as a file: a path may have "=" in it, and JSON, too."""
+    return "=" not in word or looks_like_json(word) or os.path.isfile(word)  # noqa: PTH113 - any text, however long
 
 
 @wallet.command()
