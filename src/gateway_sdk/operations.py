@@ -1,4 +1,4 @@
-"""The interface as data: the twelve operations, each with its source. No logic here.
+"""The interface as data: the operations, each with its source. No logic here.
 
 All header fields of a request are made in `_http/request.py`, but for the access token and those
 of observers, which `_call/call.py` adds to each attempt.
@@ -187,4 +187,4 @@ LIST_COUNTRIES: Final["Operation[list[Country]]"] = Operation(
 OPERATIONS: Final[tuple[Operation[Any], ...]] = tuple(
     value for value in list(globals().values()) if isinstance(value, Operation)
 )
-"""All twelve, in the order of the interface's table."""
+"""All of them, in the order of the interface's table."""

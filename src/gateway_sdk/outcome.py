@@ -31,6 +31,10 @@ OUTCOME_TEXT: Final = {
 }
 
 
+PASSING: Final = (408, 429, 500, 502, 503, 504)
+"""The statuses of a failure that may pass: a `RetryPolicy` tries again after them."""
+
+
 class Advice(StrEnum):
     """What to do next after an error: all that a worker has to ask."""
 

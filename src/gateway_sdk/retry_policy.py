@@ -7,6 +7,7 @@ from typing import Final
 
 from gateway_sdk._checks import check_amount, check_count, check_switch, check_wait
 from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.outcome import PASSING
 
 default_sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 """What sessions wait with between attempts that have no `sleep=` of their own; tests replace it."""
@@ -49,7 +50,7 @@ class RetryPolicy:
     jitter: float = 1.0
     retry_after_max: float = 60.0
     repeat_idempotent: bool = True
-    statuses: Collection[int] = (408, 429, 500, 502, 503, 504)
+    statuses: Collection[int] = PASSING
 
     def __post_init__(self) -> None:
         check_count("attempts", self.attempts)

@@ -9,7 +9,7 @@ import pytest
 
 from gateway_sdk import errors
 from gateway_sdk.errors import GatewayError, MissingExtraError, needing_extra
-from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
+from gateway_sdk.outcome import PASSING, Advice, Attempt, Outcome, Repeatability
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
 READ, IDEMPOTENT, ONCE = Repeatability
@@ -51,7 +51,7 @@ TABLE: dict[type[GatewayError], Advice] = {
 }
 """After each class, if nothing was done."""
 
-BY_STATUS: dict[int, Advice] = {408: REPEAT, 501: FIX, 505: FIX}
+BY_STATUS: dict[int, Advice] = {**dict.fromkeys(PASSING, REPEAT), 501: FIX, 505: FIX}
 """Statuses that differ from their class."""
 
 STATUSES: dict[type[GatewayError], Iterable[int]] = {

@@ -1,6 +1,7 @@
 """One call of each operation, by the operation's name; deadlines and tokens for calls."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from functools import partial
 from inspect import get_annotations
@@ -11,13 +12,19 @@ from gateway_sdk.operations import OPERATIONS
 
 Call = Callable[[GatewaySession], Coroutine[Any, Any, Any]]
 
-ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {  # of what a new sandbox has
+IDS: Final = {  # of what a new sandbox has, by placeholder
+    "customerId": "customer-0001",
+    "walletId": "wallet-0004",
+    "orderId": "order-0056",
+    "documentId": "document-0001",
+    "docid": "document-0001",
+}
+ARGUMENTS: Final[dict[str, tuple[Any, ...]]] = {
+    **{it.name: tuple(map(IDS.get, re.findall(r"{(\w+)}", it.path))) for it in OPERATIONS},
     "create_customer": ({"externalCustomerId": "crm-1815"},),
     "revise_customer": ("customer-0001", {"email": "ada@example.com"}),
     "exchange_rate_series": ("EUR", ["USD", "GBP"], "2026-01-05", "2026-01-06"),
     "order_history": (1, 10),
-    "trading_order_history": ("customer-0001",),
-    "cancel_order": ("wallet-0004", "order-0056"),
     "change_document_status": ("document-0001", b"verified"),
     "update_document": ("document-0001", b"scan"),
     "upload_document": (b"scan",),
@@ -32,7 +39,7 @@ def method_of(gateway: GatewaySession, name: str) -> Callable[..., Coroutine[Any
 
 
 async def _call(name: str, gateway: GatewaySession) -> Any:
-    return await method_of(gateway, name)(*ARGUMENTS.get(name, ()))
+    return await method_of(gateway, name)(*ARGUMENTS[name])
 
 
 CALLS: Final[dict[str, Call]] = {one.name: partial(_call, one.name) for one in OPERATIONS}

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from gateway_sdk import Attempt, GatewayError, GatewaySession, Observer, Outcome, Repeatability
 from gateway_sdk.observer import CallInfo
+from gateway_sdk.outcome import PASSING
 from tests.interface_table import REPEATABILITY
 from tests.support.calls import CALLS, Call
 from tests.support.failing_server import CALL, Receipt
 
 _SUCCESS: Final = range(200, 300)
 _REFUSAL: Final = range(400, 500)
-_PASSING: Final = (408, 429, 500, 502, 503, 504)
 _PROVEN_UNDONE: Final = ([429], [401])
 
 
@@ -100,4 +100,4 @@ def may_go_on(attempt: Attempt, operation: str) -> bool:
         return True
     if attempt.error.startswith("Reply"):
         return repeatability is Repeatability.READ
-    return attempt.status in _PASSING
+    return attempt.status in PASSING

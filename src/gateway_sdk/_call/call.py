@@ -204,16 +204,7 @@ class Call:
         options, operation = self._options, self._operation
         template = options.templates.get(operation.name)
         if template is None or template.operation is not operation:
-            source = options.access_token
-            known = source.endless if isinstance(source, StaticTokenSource) else None
-            template = options.templates[operation.name] = RequestTemplate(
-                operation,
-                self._shared.base_url,
-                tenant_id=options.tenant_id,
-                token_header=options.token_header,
-                headers=options.headers,
-                access_token=known,
-            )
+            template = options.add_template(operation, self._shared.base_url)
         return template
 
     async def _send_document(

@@ -19,8 +19,15 @@ from gateway_sdk._http.request import (
     raw_headers,
 )
 from gateway_sdk._url import origin_of
-from gateway_sdk.auth.source import AccessTokenGiven, Silence, TokenSource, as_token_source
+from gateway_sdk.auth.source import (
+    AccessTokenGiven,
+    Silence,
+    StaticTokenSource,
+    TokenSource,
+    as_token_source,
+)
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.operations import Operation
 from gateway_sdk.retry_policy import RetryPolicy
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(
@@ -138,6 +145,18 @@ class Options:
         except ConfigurationError as error:
             raise InvalidArgumentError(error.problem, field=error.setting) from None
         return changed
+
+    def add_template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
+        source = self.access_token
+        template = self.templates[operation.name] = RequestTemplate(
+            operation,
+            base_url,
+            tenant_id=self.tenant_id,
+            token_header=self.token_header,
+            headers=self.headers,
+            access_token=source.endless if isinstance(source, StaticTokenSource) else None,
+        )
+        return template
 
     def gateway_name(self, base_url: httpx.URL) -> str:
         """Return the gateway's address and a digest of the tenant: its name in files."""

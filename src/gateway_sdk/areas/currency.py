@@ -161,14 +161,6 @@ class CountryDataArea(Area):
     async def list_countries(self, **call: Unpack[PerCall]) -> "list[models.Country]":
         """Return every country that the gateway knows, in its order.
 
-        The first of the sandbox, as JSON:
-
-        ```json
-        {"id": 1, "countryName": "Aruba", "nationality": "Aruban",
-         "three_digit_iso_code": "ABW", "two_digit_iso_code": "AW",
-         "currency": "AWG", "phone_code": "+297"}
-        ```
-
         Returns:
             The countries; the list may be empty.
 

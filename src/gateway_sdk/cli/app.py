@@ -51,7 +51,7 @@ COMMANDS: Final = {
     "sandbox": {
         "demo": "Show the whole SDK at work: a year of exchange rates for every country's"
         " currency.",
-        "sandbox": "Run a gateway on this machine: all twelve operations, on real data, in memory.",
+        "sandbox": "Run a gateway on this machine: all operations, on real data, in memory.",
     },
     "login": {
         "login": "Log in with a browser, and store the access token for programs.",

@@ -60,7 +60,7 @@ def sandbox(
         list[str] | None, option("FAULT", "Make calls fail, as described above; may be repeated.")
     ] = None,
 ) -> None:
-    """Run a gateway on this machine: all twelve operations, on real data, in memory.
+    """Run a gateway on this machine: all operations, on real data, in memory.
 
     Each request is a line on standard error. Ctrl-C stops the sandbox and deletes its data.
 

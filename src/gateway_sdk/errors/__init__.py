@@ -44,7 +44,7 @@ from typing import Final, Literal, TypeAlias
 
 from gateway_sdk import models
 from gateway_sdk.errors._base import OF_SETTING, GatewayError
-from gateway_sdk.outcome import Advice, Outcome
+from gateway_sdk.outcome import PASSING, Advice, Outcome
 
 __all__ = [
     "AuthError", "AuthorizationDeniedError", "ConfigurationError", "ConflictError",
@@ -57,7 +57,7 @@ __all__ = [
     "UnexpectedReplyError", "UploadFailedError",
 ]  # fmt: skip
 
-_TEMPORARY: Final = frozenset({408, 429, *range(500, 600)} - {501, 505})
+_TEMPORARY: Final = frozenset({*PASSING, *range(500, 600)} - {501, 505})
 """Statuses after which the same request may succeed; no retry helps an unknown method."""
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 

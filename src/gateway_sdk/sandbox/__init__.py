@@ -1,4 +1,4 @@
-"""The Gateway Service in memory: all twelve operations, logins, and faults on request."""
+"""The Gateway Service in memory: all operations, logins, and faults on request."""
 
 try:
     from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Visitor
