@@ -15,7 +15,7 @@ from gateway_sdk import RateLimit, bulk
 from gateway_sdk.bulk import BulkResult
 from gateway_sdk.cluster import _dask
 from gateway_sdk.cluster._worker import Sealed
-from gateway_sdk.cluster.run import _Chunks
+from gateway_sdk.cluster.run import _ENDS, _Chunks
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
@@ -239,21 +239,27 @@ async def test_a_script_without_a_guard_starts_a_cluster_on_this_machine(
     assert err == b""
 
 
+@pytest.mark.parametrize("limit", [None, RateLimit(1000, 0.01)])
+@pytest.mark.parametrize(("times", "named"), [(_ENDS, set()), (100, {7})])
 async def test_an_item_that_ends_each_worker_is_done_alone_and_named(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, limit: RateLimit | None, times: int, named: set[int]
 ) -> None:
-    """Also without a rate limit, which gives it no turn of its own."""
+    """Also without a rate limit, which gives it no turn of its own; by chance, it is done then."""
+    left = iter(range(times))
 
     async def do(_: _dask.Workers, sealed: Sealed) -> Any:
         _, _, items = sealed.open()
         done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value=None)
-        return None if 7 in items else (dict.fromkeys(range(len(items)), done), None)
+        if 7 in items and next(left, None) is not None:
+            return None
+        return dict.fromkeys(range(len(items)), done), None
 
     monkeypatch.setattr(_dask.Workers, "do", do)
-    results = await results_of(jobs.same, range(20), chunk=5)
+    options: Any = {"chunk": 5, "at_once": 1, "rate_limit": limit}
+    results = await results_of(jobs.same, range(20), **options)
 
     failed = {result.item: str(result.error) for result in results if result.error}
-    assert failed == {7: "each process ended that did this item alone"}
+    assert failed == dict.fromkeys(named, "each process ended that did this item alone")
     assert len(results) == 20
 
 
