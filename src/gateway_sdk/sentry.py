@@ -58,7 +58,8 @@ class _SentryObserver(Observer):
         del elapsed
         if (span := self._spans.pop(call, None)) is not None:
             span.set_data("gateway.outcome", outcome.name)
-            span.set_status("internal_error" if error else "ok")
+            has_failed = isinstance(error, Exception)  # else the caller gave up, if there is one
+            span.set_status("internal_error" if has_failed else "cancelled" if error else "ok")
             span.finish()
 
 

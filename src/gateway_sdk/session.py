@@ -332,5 +332,7 @@ def token_store(settings: Mapping[str, Any]) -> "TokenStore":
 def _require(settings: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if settings.get(name) is None:
+            if name in settings:
+                raise ConfigurationError("must not be None", setting=name)
             hint = f", and no {name}= was given"
             raise ConfigurationError("is not set", setting=ENVIRONMENT[name], hint=hint)

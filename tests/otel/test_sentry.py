@@ -1,5 +1,6 @@
 """Sentry is told of calls, and not of what they carry."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import AsyncMock
@@ -84,6 +85,22 @@ async def test_a_call_that_succeeds_is_no_error() -> None:
     (transaction,) = sent
     (span,) = transaction["spans"]
     assert (span["status"], span["data"]["gateway.outcome"]) == ("ok", "APPLIED")
+
+
+async def test_a_call_that_its_caller_gives_up_is_no_failure() -> None:
+    async def hang(_: httpx.Request) -> httpx.Response:
+        timeout.reschedule(0)
+        return await asyncio.Future()
+
+    async with GatewaySession(
+        "https://gateway.test", access_token="t", transport=httpx.MockTransport(hang)
+    ) as gateway:
+        with sentry_sdk.start_transaction(name="nightly"), pytest.raises(TimeoutError):
+            async with asyncio.timeout(None) as timeout:
+                await gateway.country_data.list_countries()
+
+    (transaction,) = sent
+    assert [span["status"] for span in transaction["spans"]] == ["cancelled"]
 
 
 def modules_of(part: dict[str, Any]) -> dict[str, bool]:

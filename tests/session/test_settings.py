@@ -304,6 +304,12 @@ def test_variable_that_is_missing_or_wrong_is_named(
     assert CANARY not in texts_of(caught.value)
 
 
+@pytest.mark.usefixtures("environment")
+def test_none_in_place_of_a_variable_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="base_url must not be None"):
+        GatewaySession.from_env(base_url=None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["access_token", "token_header", "tenant_id"])
 @pytest.mark.parametrize("base_url", ["https://other.test", "https://gateway.test:8443"])
 def test_secret_of_the_environment_goes_to_no_other_gateway(
