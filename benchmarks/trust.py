@@ -1,25 +1,27 @@
 """What weak ways cost: calls whose outcome nobody knows, and connections, by scenario.
 
-    PYTHONPATH=/path/to/another/checkout/src python -m benchmarks.trust [WORD ...]
+    PYTHONPATH=/another/checkout/src python -m benchmarks.trust [--tls] [--uvloop] [WORD ...]
 
 runs the scenarios with one of the words in their title, or all, with this package or another one.
 """
 
+import argparse
 import asyncio
 import random
-import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-import httpx
 
 from benchmarks.tables import head, row
 from gateway_sdk import GatewayError, GatewaySession
 from tests.support.calls import CALLS
-from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.certificates import Authority
+from tests.support.raw_server import OK, read_request, serving
 from tests.support.relays import Relay
 
 READ: Final = "spot_trading_available_balance"
@@ -72,11 +74,17 @@ def _server(scenario: Scenario) -> Callable[[asyncio.StreamReader, asyncio.Strea
     return handle
 
 
-async def run(scenario: Scenario) -> tuple[Counter[str], int, float]:
+async def run(
+    scenario: Scenario, authority: Authority | None = None
+) -> tuple[Counter[str], int, float]:
     """Return the ends of calls, the connections that they took, and the seconds."""
     random.seed(1)
     ends = Counter[str]()
     given = {"access_token": "t", "tenant_id": "acme", **scenario.settings}
+    scheme, context = "http", None
+    if authority is not None:
+        scheme, context = "https", authority.server("127.0.0.1")
+        given["verify"] = authority.path
 
     async def call(gateway: GatewaySession, name: str) -> None:
         try:
@@ -92,9 +100,9 @@ async def run(scenario: Scenario) -> tuple[Counter[str], int, float]:
             await asyncio.sleep(random.uniform(*scenario.pause))  # noqa: S311 - no secret
 
     async with (
-        raw_server(_server(scenario)) as url,
-        Relay(httpx.URL(url).port or 0, **scenario.relay) as relay,
-        GatewaySession(f"http://127.0.0.1:{relay.port}", **given) as gateway,
+        serving(_server(scenario), context) as port,
+        Relay(port, **scenario.relay) as relay,
+        GatewaySession(f"{scheme}://127.0.0.1:{relay.port}", **given) as gateway,
     ):
         if scenario.begin:
             await asyncio.gather(*(call(gateway, READ) for _ in range(10)))
@@ -105,15 +113,23 @@ async def run(scenario: Scenario) -> tuple[Counter[str], int, float]:
         return ends, relay.made - before, time.monotonic() - began
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Run scenarios, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--uvloop", action="store_true")
+    given = parser.parse_args(arguments)
+    factory = import_module("uvloop").new_event_loop if given.uvloop else None
     print(head(COLUMNS))
-    for title, scenario in SCENARIOS.items():
-        if not words or any(word in title for word in words):
-            ends, connections, seconds = asyncio.run(run(scenario))
-            cells = ends.total(), ends["ok"], ends["UNKNOWN"], connections, f"{seconds:.1f}"
-            print(row((title, *cells)), flush=True)
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=factory) as runner:
+        authority = Authority(Path(folder), "benchmark") if given.tls else None
+        for title, scenario in SCENARIOS.items():
+            if not given.words or any(word in title for word in given.words):
+                ends, connections, seconds = runner.run(run(scenario, authority))
+                cells = ends.total(), ends["ok"], ends["UNKNOWN"], connections, f"{seconds:.1f}"
+                print(row((title, *cells)), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
