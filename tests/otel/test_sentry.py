@@ -48,6 +48,7 @@ def _sentry() -> Iterator[None]:
     yield
     installed["sentry"] = makers.pop("sentry")
     sentry_sdk.get_global_scope().set_client(None)
+    sentry_sdk.get_isolation_scope().clear()  # breadcrumbs
     sent.clear()
 
 
