@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from gateway_sdk import GatewaySession, LoginRequiredError
+from gateway_sdk import GatewayError, GatewaySession, LoginRequiredError
 from gateway_sdk.models import CreateRequest
 from tests.support import documents
 from tests.support.raw_server import OK, raw_server, read_request
@@ -56,7 +56,7 @@ async def test_each_task_is_done_once_or_set_aside_for_a_reason() -> None:
     queue: asyncio.Queue[CreateRequest] = asyncio.Queue()
     for task in TASKS:
         queue.put_nowait(CreateRequest(external_customer_id=task))
-    aside: list[str] = []
+    aside: list[tuple[CreateRequest, GatewayError]] = []
     async with (
         raw_server(gateway) as url,
         GatewaySession(url, access_token=login.token, tenant_id="acme") as session,
@@ -66,4 +66,6 @@ async def test_each_task_is_done_once_or_set_aside_for_a_reason() -> None:
     assert login.refused == 5
     assert sorted(seen) == sorted(TASKS)
     assert sorted(done) == sorted({*TASKS} - {*LOST} - {*WRONG})
-    assert sorted(text.split()[0] for text in aside) == ["CHECK"] * len(LOST) + ["FIX"] * len(WRONG)
+    why = {task.external_customer_id: error.advice.name for task, error in aside}
+    assert why == {**dict.fromkeys(LOST, "CHECK"), **dict.fromkeys(WRONG, "FIX")}
+    assert len(aside) == len(why)
