@@ -79,6 +79,8 @@ OF_KIND: Final = _at_the_command_line({
 })  # fmt: skip
 """By the class of an error, for it and for those below it."""
 
+OF_CHECK: Final = "", "Look at the gateway before you repeat it: it may have been done."
+
 
 class GatewayError(Exception):
     """The root of every error of this package.
@@ -147,7 +149,8 @@ class GatewayError(Exception):
     def hints(self) -> Hints:
         """What helps, in Python and at the command line; "" where the message says all."""
         kinds = (kind.__name__ for kind in type(self).__mro__)
-        return self._hints or next(OF_KIND[kind] for kind in kinds if kind in OF_KIND)
+        of_kind = next(OF_KIND[kind] for kind in kinds if kind in OF_KIND)
+        return self._hints or (OF_CHECK if self.advice is Advice.CHECK else of_kind)
 
     @hints.setter
     def hints(self, hints: Hints) -> None:
