@@ -315,6 +315,19 @@ async def test_exact_numbers_of_a_journal_are_those_of_the_reply(
     assert exported == json.loads(body, parse_float=Decimal)
 
 
+@pytest.mark.parametrize("into", [None, Series | None, Series])
+async def test_an_empty_reply_is_the_same_with_a_journal(path: Path, into: Any) -> None:
+    async with session(lambda _: httpx.Response(204)) as gateway:
+        (plain,) = await fetched(gateway, [YEAR], into=into)
+        kept = [(await fetched(gateway, [YEAR], into=into, journal=path))[0] for _ in range(2)]
+
+    for one in (plain, *kept):
+        if into is Series:
+            assert isinstance(one.error, UnexpectedReplyError)
+        else:
+            assert one.value is None
+
+
 async def test_a_reply_that_does_not_fit_is_kept_in_the_journal(path: Path) -> None:
     async with at(Sandbox()) as gateway:
         (odd,) = await fetched(gateway, [YEAR], into=int, journal=path)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from gateway_sdk import Observer, Outcome, RunInfo, bulk, errors
+from gateway_sdk.models import CreateRequest
 from tests.bulk.runs import Memory, keep_values, same
 from tests.support import virtual_time
 
@@ -261,6 +262,7 @@ class NoLedger:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"items": "USD"}, "items is a single string"),
+    ({"items": CreateRequest(customer_name="Ada")}, "items is a single model"),
     ({"items": 7}, "items must be an iterable"),
     ({"call": None}, "call must be"),
     *(({"key": wrong}, "key must be a plain function") for wrong in ("id", double)),

@@ -60,7 +60,7 @@ async def test_a_masked_secret_of_the_users_model_is_never_sent(
     """The gateway would store the mask as the secret, and answer that all is well."""
     gateway, engine, _ = scripted(monkeypatch, DONE)
 
-    with pytest.raises(InvalidArgumentError, match="Login holds a secret"):
+    with pytest.raises(InvalidArgumentError, match="content holds a secret in Login"):
         await gateway.aml.upload_document(wrap(Login(**secret)))
 
     assert engine.bodies == []

@@ -116,39 +116,45 @@ CHANGED.verification_response[CANARY] = float("nan")
 MASKED: Any = DocumentsItem(verification_response={"by": CANARY})
 MASKED.verification_response["by"] = SecretStr(CANARY)
 HALF = "\udce9" + CANARY
+OPEN = r"person\.documents\.0\.verificationResponse"
 NO_NAME = "has a name that is not a string"
 HALVED: Any = DocumentsItem(verification_response={"by": CANARY})
 HALVED.verification_response["by"] = HALF
 ARGUMENTS: list[tuple[str, Call, str]] = [
     # models; tests/models/test_arguments.py has all that is wrong with one
-    ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
+    ("create: None", lambda gateway: gateway.customer.create_customer(None), "request must be"),  # type: ignore[call-overload]
     (
         "create: another model",
         lambda gateway: gateway.customer.create_customer(PersonData(email=CANARY)),  # type: ignore[call-overload]
-        "CreateRequest",
+        r"request must be a JSON object \(CreateRequest\), not PersonData",
     ),
-    ("create: misspelt deep", _create(person={"lastName": {"nam": CANARY}}), "lastName.nam"),
-    ("create: the mask", _create(person={"password": "**********"}), "person.password"),
-    ("create: key of no text", lambda g: g.customer.create_customer({1: CANARY}), "1"),  # type: ignore[dict-item]
-    ("create: open NaN", _document(float("nan")), "verificationResponse"),
+    (
+        "create: misspelt deep",
+        _create(person={"lastName": {"nam": CANARY}}),
+        r"person\.lastName\.nam is",
+    ),
+    ("create: the mask", _create(person={"password": "**********"}), r"person\.password is"),
+    ("create: key of no text", lambda g: g.customer.create_customer({1: CANARY}), "1 is"),  # type: ignore[dict-item]
+    ("create: open NaN", _document(float("nan")), f"{OPEN} holds NaN"),
     ("create: NaN after a check", _create(person={"documents": [CHANGED]}), "body"),
     ("create: a mask after a check", _create(person={"documents": [MASKED]}), "body"),
-    ("create: open and endless", _endless(_document), "verificationResponse"),
+    ("create: open and endless", _endless(_document), f"{OPEN} is nested"),
     ("create: open and huge", _document(10**5000), "body"),
     ("create: many", _create(notifications=[{"isEnabled": "yes"}] * 5000), r"notifications\.0\.is"),
     ("create: half of a pair", _create(person={"email": HALF}), r"person\.email holds half of"),
-    ("create: half, in a key", _document({HALF: 1}), "verificationResponse holds half of"),
+    ("create: half, in a key", _document({HALF: 1}), f"{OPEN} holds half of"),
     ("create: half, after a check", _create(person={"documents": [HALVED]}), "body holds half of"),
     ("revise: one entry", _revise({"key": "a", "value": "b"}), "revisions is one entry"),
     ("revise: nothing", _revise({}), "revisions is empty"),
     ("revise: None", _revise(None), "revisions must be"),
     ("revise: text", _revise(CANARY), "revisions must be"),
     ("revise: bytes", _revise(b"a"), "revisions must be"),
-    ("revise: pairs", _revise([("a", CANARY)]), "Revision"),
-    ("revise: one entry", _revise(Revision(key="a", value=CANARY)), "Revision"),
-    ("revise: number value", _revise({"a": 4711}), "value"),
-    ("revise: half in a value", _revise({"a": HALF}), "value holds half of a surrogate pair"),
-    ("revise: half in a key", _revise({HALF: "a"}), "key holds half of a surrogate pair"),
+    ("revise: pairs", _revise([("a", CANARY)]), r"revisions\.0 must be .* not tuple"),
+    ("revise: the body", _revise({"revisions": []}), r"revisions\.0\.value must be .* not list"),
+    ("revise: one entry", _revise(Revision(key="a", value=CANARY)), "revisions is one entry"),
+    ("revise: number value", _revise({"a": "b", "c": 4711}), r"revisions\.1\.value must be"),
+    ("revise: half in a value", _revise({"a": HALF}), r"revisions\.0\.value holds half of"),
+    ("revise: half in a key", _revise({HALF: "a"}), r"revisions\.0\.key holds half of"),
     # plain arguments
     ("take: text", lambda gateway: gateway.wallet.order_history(1, "x"), "take"),  # type: ignore[call-overload]
     ("page: endless", lambda gateway: gateway.wallet.order_history(10**5000, 1), "body"),
@@ -162,22 +168,30 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("content: number", _upload(5), "content must be .* not int"),
     ("content: set", _upload({1}), "content must be .* not set"),
     ("content: a path as text", _upload(f"{CANARY}.pdf"), "content is a str"),
-    ("content: half of a pair", _upload(HALF, "text/plain"), "half of a surrogate pair"),
-    ("content: half in JSON", _upload({"a": HALF}), "the body holds half of a surrogate pair"),
-    ("content: half in a key", _upload({HALF: 1}), "the body holds half of a surrogate pair"),
-    ("content: set in JSON", _upload([{CANARY}]), "the body is no JSON value"),
-    ("content: NaN in JSON", _upload({CANARY: float("nan")}), "the body is no JSON value"),
-    ("content: endless JSON", _endless(_upload), "the body is no JSON value"),
-    ("content: missing file", _upload(Path("/nonexistent") / CANARY), "unreadable file: "),
-    ("content: directory", _upload(Path("/")), "no regular file"),
-    ("content: name too long", _upload(Path(CANARY * 1000)), "unreadable file"),
-    ("content: NUL in the name", _upload(Path(CANARY + "\x00")), "unreadable file"),
+    ("content: half of a pair", _upload(HALF, "text/plain"), "content is text with half of"),
+    ("content: half in JSON", _upload({"a": HALF}), "content holds half of a surrogate pair"),
+    ("content: half in a key", _upload({HALF: 1}), "content holds half of a surrogate pair"),
+    ("content: set in JSON", _upload([{CANARY}]), "content is no JSON value"),
+    ("content: NaN in JSON", _upload({CANARY: float("nan")}), "content is no JSON value"),
+    ("content: endless JSON", _endless(_upload), "content is no JSON value"),
+    (
+        "content: missing file",
+        _upload(Path("/nonexistent") / CANARY),
+        "content is an unreadable file: ",
+    ),
+    ("content: directory", _upload(Path("/")), "content is an unreadable file: it is no"),
+    ("content: name too long", _upload(Path(CANARY * 1000)), "content is an unreadable file"),
+    ("content: NUL in the name", _upload(Path(CANARY + "\x00")), "content is an unreadable file"),
     ("content_type: newline", _upload(b"x", f"{CANARY}\r\nX: 1"), "content_type"),
     ("content_type: empty", _upload(b"x", ""), "content_type is empty"),
     ("content_type: number", _upload(b"x", 5), "content_type must be a string"),
     ("content_type: euro", _upload(b"x", f"{CANARY}\u20ac"), "content_type"),
     ("content_type: of a hook", lambda g: g.kyc.send_webhook(b"x", "a\nb"), "content_type"),
-    ("content_type: of nothing", lambda g: g.kyc.send_webhook(None, "text/csv"), "content_type"),
+    (
+        "content_type: of nothing",
+        lambda g: g.kyc.send_webhook(None, "text/csv"),
+        "content_type needs",
+    ),
     ("on_progress: number", _upload(b"x", None, 5), "on_progress must be a plain"),
     # the one way down
     (
@@ -188,23 +202,43 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     (
         "send: no place",
         _send(operations.CANCEL_ORDER, path={"walletId": "1"}),
-        "with walletId, orderId",
+        "path must be a mapping with walletId, orderId",
     ),
     ("send: path is a list", _send(operations.CANCEL_ORDER, path=[("walletId", "1")]), "path"),
-    ("send: body for a GET", _send(operations.SPOT_TRADING_AVAILABLE_BALANCE, body={}), "no body"),
-    ("send: body missing", _send(operations.ORDER_HISTORY), "the body is missing"),
-    ("send: body of a set", _send(operations.ORDER_HISTORY, body={CANARY}), "no JSON value"),
+    (
+        "send: body for a GET",
+        _send(operations.SPOT_TRADING_AVAILABLE_BALANCE, body={}),
+        "body must be left",
+    ),
+    ("send: body missing", _send(operations.ORDER_HISTORY), "body is missing"),
+    *(
+        (
+            f"{one.name}: body missing",
+            _send(one, path=path),
+            "body is missing; an empty document is",
+        )
+        for one, path in (
+            (operations.UPLOAD_DOCUMENT, None),
+            (operations.UPDATE_DOCUMENT, {"docid": "d"}),
+            (operations.CHANGE_DOCUMENT_STATUS, {"documentId": "d"}),
+        )
+    ),
+    (
+        "send: body of a set",
+        _send(operations.ORDER_HISTORY, body={CANARY}),
+        "body is no JSON value",
+    ),
     (
         "send: half of a pair",
         _send(operations.ORDER_HISTORY, body={"page": 1, "filter": [HALF]}),
         r"body\['filter'\] holds half of a surrogate pair, which is no character",
     ),
-    ("send: half in a key", _send(operations.ORDER_HISTORY, body={HALF: 1}), "the body holds half"),
+    ("send: half in a key", _send(operations.ORDER_HISTORY, body={HALF: 1}), "body holds half"),
     *(  # JSON would have the name twice, or a name that nobody gave
         (
             f"send: {name} as a name",
             _send(operations.ORDER_HISTORY, body={name: 1, "1": 2}),
-            NO_NAME,
+            f"body {NO_NAME}",
         )
         for name in (1, 1.5, True, None)
     ),
@@ -213,7 +247,7 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
         _send(operations.ORDER_HISTORY, body={"page": [({1: 2},)]}),
         r"body\['page'\] has a name that is not a string",
     ),
-    ("content: number as a name", _upload({"a": {1: 2}}), NO_NAME),
+    ("content: number as a name", _upload({"a": {1: 2}}), f"content {NO_NAME}"),
     (
         "send: a set in a field",
         _send(operations.ORDER_HISTORY, body={"page": {CANARY}}),
@@ -241,9 +275,13 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
 async def test_wrong_argument(
     call: Call, message: str, gateway: GatewaySession, transport: Recorder
 ) -> None:
-    with pytest.raises(InvalidArgumentError, match=message) as caught:
+    with pytest.raises(InvalidArgumentError) as caught:
         await call(gateway)
 
+    assert caught.value.field
+    told = f"{caught.value.field} {caught.value.problem}"
+    assert re.match(message, told)
+    assert told in str(caught.value)
     assert transport.sent == []
     assert caught.value.outcome is Outcome.NOT_SENT
     assert caught.value.advice is not Advice.CHECK

@@ -90,7 +90,7 @@ class Caller:
 
     async def send(self, operation: Operation[T], into: Any, given: CallArguments) -> Reply[T]:
         if not isinstance(operation, Operation):
-            raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
+            raise InvalidArgumentError("must be one of gateway_sdk.operations", field="operation")
         began = time.monotonic()
         call = Call(self.shared, self.options, operation, into)
         options: Any = given

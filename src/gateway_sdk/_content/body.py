@@ -148,17 +148,19 @@ async def prepare_document(
     is_document = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
     if is_document and isinstance(content, str) and content_type is None:
         raise InvalidArgumentError(
-            "content is a str, which would be stored as the document: give pathlib.Path(...) to "
-            "send a file, or content_type='text/plain; charset=utf-8' with it to send the text"
+            "is a str, which would be stored as the document: give pathlib.Path(...) to send a "
+            "file, or content_type='text/plain; charset=utf-8' with it to send the text",
+            field="content",
         )
     body = await _body_of(content)
     if content_type is None:
         content_type = body.content_type  # of a file that a web framework received, its client's
     elif isinstance(content, Multipart):
-        raise InvalidArgumentError("content_type follows from Multipart: leave it out")
+        raise InvalidArgumentError("follows from Multipart: leave it out", field="content_type")
     body.content_type = check_argument("content_type", content_type)
     if on_progress is not None and (not callable(on_progress) or is_async(on_progress)):
-        raise InvalidArgumentError("on_progress must be a plain function of (sent, total)")
+        problem = "must be a plain function of (sent, total)"
+        raise InvalidArgumentError(problem, field="on_progress")
     body.on_progress = on_progress
     fields = framing(template.operation.method, body.length, body.content_type)
     small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None
@@ -174,10 +176,10 @@ async def _body_of(content: Any) -> Body:
             try:
                 return _of_bytes(content.encode(), TEXT)
             except UnicodeEncodeError:
-                problem = "content is text with half of a surrogate pair"
-                raise InvalidArgumentError(problem) from None
+                problem = "is text with half of a surrogate pair"
+                raise InvalidArgumentError(problem, field="content") from None
         case Mapping() | list() | BaseModel():
-            return _of_bytes(encode_json(content), JSON)
+            return _of_bytes(encode_json(content, "content"), JSON)
         case Multipart():
             content_type, form = await files.in_few_threads(files.form_of, content)
             return _of_source(form, content_type)
@@ -189,9 +191,9 @@ async def _body_of(content: Any) -> Body:
             return _of_source(source, media_type or files.media_type_of(name))
         case _:
             raise InvalidArgumentError(
-                "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "
-                "list or model (JSON) or an async iterable of bytes, "
-                f"not {type(content).__name__}"
+                "must be bytes, a str (text), a Path or open file, a Multipart, a mapping, list or "
+                f"model (JSON) or an async iterable of bytes, not {type(content).__name__}",
+                field="content",
             )
 
 
@@ -219,7 +221,8 @@ _begun: Final[WeakSet[AsyncIterable[Any]]] = WeakSet()
 def _of_stream(content: AsyncIterable[Any]) -> Body:
     with suppress(TypeError):  # one of a class of the user's may have no hash
         if content in _begun:
-            raise InvalidArgumentError("content is the stream of an earlier call: make a new one")
+            problem = "is the stream of an earlier call: make a new one"
+            raise InvalidArgumentError(problem, field="content")
 
     async def chunks() -> AsyncGenerator[bytes, None]:
         if isinstance(content, AsyncGenerator):

@@ -128,7 +128,7 @@ def source_of(given: Any, start: int | None = None) -> Source:
         problem = "it lacks methods that every binary file has"
     except Exception as error:  # noqa: BLE001 - those of compressed files are of many kinds
         problem = type(error).__name__
-    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
+    raise InvalidArgumentError(f"is an unreadable file: {problem}", field="content")
 
 
 def _size_of(path: Path) -> int:
@@ -331,10 +331,12 @@ class Multipart:
     files: Mapping[str, FilePart | list[FilePart]]
 
 
-_FIELDS: Final = "Multipart needs fields: a mapping of names to texts, or to lists of texts"
+_FIELDS: Final = (
+    "is a Multipart, which needs fields: a mapping of names to texts, or to lists of texts"
+)
 _FILES: Final = (
-    "Multipart needs files: a mapping of names to at least one file; a file is a Path, bytes or an "
-    "open file, alone or as (name, file) or (name, file, media type)"
+    "is a Multipart, which needs files: a mapping of names to at least one file; a file is a Path, "
+    "bytes or an open file, alone or as (name, file) or (name, file, media type)"
 )
 _QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {ord("\\"): r"\\"}
 """What cannot stand between the quotes of a name, as httpx writes it; ESC too, which it sends."""
@@ -348,7 +350,7 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
     try:
         for name, value in _pairs(multipart.fields, _FIELDS):
             if not isinstance(value, str):
-                raise InvalidArgumentError(_FIELDS)
+                raise InvalidArgumentError(_FIELDS, field="content")
             # Not in the f-string: it would write the name of a member of an Enum.
             text += f"--{boundary}\r\n{_disposition(name)}\r\n\r\n" + value + "\r\n"
         for name, given in _pairs(multipart.files, _FILES):
@@ -356,9 +358,10 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
             parts += [source_of(f"{text}--{boundary}\r\n{head}\r\n\r\n".encode()), file]
             text = "\r\n"
     except UnicodeEncodeError:  # no cause: its text shows the value
-        raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
+        problem = "is a Multipart with half of a surrogate pair in it"
+        raise InvalidArgumentError(problem, field="content") from None
     if not parts:
-        raise InvalidArgumentError(_FILES)
+        raise InvalidArgumentError(_FILES, field="content")
     parts.append(source_of(f"{text}--{boundary}--\r\n".encode()))
 
     def read() -> Generator[bytes, None, None]:
@@ -376,7 +379,7 @@ def form_of(multipart: Multipart) -> tuple[str, Source]:
 def _pairs(given: object, wanted: str) -> Iterator[tuple[str, Any]]:
     """Return names and values; a list of values repeats the name."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise InvalidArgumentError(wanted)
+        raise InvalidArgumentError(wanted, field="content")
     for name, value in given.items():
         for one in value if isinstance(value, list) else [value]:
             yield name, one
@@ -394,7 +397,7 @@ def _file_of(name: str, part: Any) -> tuple[str, Source]:
             file, media_type = part, [own_type] if own_type else []
     is_file = isinstance(file, Path | bytes) or hasattr(file, "read")
     if not is_file or not all(isinstance(text, str) for text in (label, *media_type)):
-        raise InvalidArgumentError(_FILES)
+        raise InvalidArgumentError(_FILES, field="content")
     head = _disposition(name)
     if label:
         head += f'; filename="{str.translate(label, _QUOTED)}"'

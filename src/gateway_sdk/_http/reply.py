@@ -171,7 +171,8 @@ def decode(
         if is_usual and essence == JSON and charset is None:
             return decode_json(reply.body, parse_float)
         return _decode_unspecified(reply.body, essence, charset, parse_float)
-    data = utf8_json(reply.body, charset)
+    is_empty = into is not None and not reply.body.strip()  # it is None, as without a type
+    data = b"null" if is_empty else utf8_json(reply.body, charset)
     # On the wire only the interface's names count; Python's are for those who make records.
     has_records = wanted is LIST_COUNTRIES.reply
     names = _NAMES_ON_THE_WIRE if has_records else {}
@@ -312,10 +313,10 @@ def check_type(into: Any) -> None:
     try:
         _adapter(into).rebuild(raise_errors=True)  # raises for undefined names
     except Exception as error:  # a text is evaluated, so anything may be raised
-        problem = "into must be a type that pydantic can validate"
+        problem = "must be a type that pydantic can validate"
         # As for a TypedDict before Python 3.12: its words name types, and no values.
         told = f": {error.message}" if isinstance(error, PydanticUserError) else ""
-        raise InvalidArgumentError(f"{problem}{told}") from error
+        raise InvalidArgumentError(f"{problem}{told}", field="into") from error
 
 
 def _adapter(wanted: Any) -> TypeAdapter[Any]:

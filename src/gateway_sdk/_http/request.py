@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError
 from gateway_sdk._python import MASK, Wire
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.operations import Content, Header, Operation
+from gateway_sdk.operations import SEND_WEBHOOK, Content, Header, Operation
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 """Headers as they go over the wire, in their order."""
@@ -109,9 +109,8 @@ class RequestTemplate(RequestBase):
         fields = replace_fields(_COMMON_HEADERS, raw_headers(headers))
         fields.insert(0, (b"Host", base_url.netloc))
         if operation.tenant_id is Header.ALWAYS and tenant_id is None:
-            raise InvalidArgumentError(
-                "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
-            )
+            way_out = "give it to the session, or to with_options(tenant_id=...)"
+            raise InvalidArgumentError(f"is missing: {way_out}", field="tenant_id")
         if operation.tenant_id is not Header.NEVER and tenant_id is not None:
             fields.append((b"tenantId", tenant_id.encode("latin-1")))
         if operation.token_header is not Header.NEVER and token_header is not None:
@@ -134,7 +133,7 @@ class RequestTemplate(RequestBase):
             return path
         if not isinstance(values, Mapping) or set(values) != set(names):
             wanted = ", ".join(names) or "nothing"
-            raise InvalidArgumentError(f"path must be a mapping with {wanted} in it")
+            raise InvalidArgumentError(f"must be a mapping with {wanted} in it", field="path")
         for name, part in zip(names, self._parts[1:], strict=True):
             path += _segment(name, values[name]).encode("ascii") + part
         return path
@@ -202,38 +201,41 @@ def prepare(
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
     """Return a request with a JSON value, or without a body."""
-    if content_type is not None or on_progress is not None:
-        raise InvalidArgumentError("content_type and on_progress need a document as content")
+    for name, value in (("content_type", content_type), ("on_progress", on_progress)):
+        if value is not None:
+            raise InvalidArgumentError("needs a document or an event beside it", field=name)
     operation = template.operation
     if content is None:
         if operation.content is Content.JSON:
-            raise InvalidArgumentError("the body is missing")
+            raise InvalidArgumentError("is missing", field="body")
+        if operation.content is Content.ANY and operation != SEND_WEBHOOK:
+            raise InvalidArgumentError("is missing; an empty document is b''", field="body")
         return PreparedRequest(template, target, b"", 0, framing(operation.method, None, None))
     if operation.content is Content.NONE:
-        raise InvalidArgumentError("the operation takes no body")
+        raise InvalidArgumentError("must be left out: the operation takes none", field="body")
     try:
         data = encode_json(content)
     except InvalidArgumentError:
         if isinstance(content, Mapping):  # one of its fields is wrong, or a name of one
             for name, value in content.items():
-                encode_json(value, f"body[{name!r:.100}]" if isinstance(name, str) else "the body")
+                encode_json(value, f"body[{name!r:.100}]" if isinstance(name, str) else "body")
         raise
     fields = [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
     return PreparedRequest(template, target, data, len(data), fields)
 
 
-def encode_json(value: object, name: str = "the body") -> bytes:
+def encode_json(value: object, name: str = "body") -> bytes:
     try:
         data = value.__wire__() if isinstance(value, Wire) else None
         return data or _ENCODER.encode(_named(value, name)).encode()
-    except InvalidArgumentError:
-        raise
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(error.problem, field=error.field or name) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
         what = f"is no JSON value ({type(error).__name__})"
         if isinstance(error, UnicodeEncodeError):
             what = "holds half of a surrogate pair, which is no character"
         # Without the cause, whose text may show the value.
-        raise InvalidArgumentError(f"{name} {what}") from None
+        raise InvalidArgumentError(what, field=name) from None
 
 
 def _named(value: object, where: str) -> object:
@@ -242,7 +244,7 @@ def _named(value: object, where: str) -> object:
     inner: Iterable[object] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
-            raise InvalidArgumentError(f"{where} has a name that is not a string")
+            raise InvalidArgumentError("has a name that is not a string", field=where)
         inner = value.values()
     for one in inner:
         _named(one, where)
@@ -259,8 +261,8 @@ def _plain(value: Any) -> dict[str, Any]:
         text = json.dumps(data)
         if any(mask in text for mask in _MASKS):
             raise InvalidArgumentError(
-                f"{type(value).__name__} holds a secret, and pydantic writes its mask in place of "
-                "it: give the field a serializer that returns the text"
+                f"holds a secret in {type(value).__name__}, and pydantic writes its mask in place "
+                "of it: give the field a serializer that returns the text"
             )
         return data
     raise TypeError

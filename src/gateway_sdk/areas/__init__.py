@@ -60,15 +60,18 @@ class Area:
         self._caller = caller
 
 
-def as_model(model: type[M], values: Any) -> M:
+def as_model(model: type[M], values: Any, *at: str | int) -> M:
     """Make a model of the arguments, or raise `InvalidArgumentError`, which names the fields."""
+    # Each name begins with *at*.
     is_other = type(values) is not dict and isinstance(values, Mapping)
     try:
         # The validator itself: `model_validate` takes longer.
         made: M = model.__pydantic_validator__.validate_python(dict(values) if is_other else values)
     except ValidationError as error:
-        from gateway_sdk.models._base import describe  # noqa: PLC0415 - after a mistake only
+        from gateway_sdk.models._base import describe, place_of  # noqa: PLC0415 - after a mistake only
 
+        field = place_of(error.errors(include_input=False)[0], at) or "request"
+        problem = describe(error, "request", at).removeprefix(f"{field} ")
         # No cause: it holds the values.
-        raise InvalidArgumentError(describe(error)) from None
+        raise InvalidArgumentError(problem, field=field) from None
     return made

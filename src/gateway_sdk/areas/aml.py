@@ -205,5 +205,5 @@ class KycArea(Area):
 def _present(content: object) -> object:
     """Refuse None, which would send no body at all."""
     if content is None:
-        raise InvalidArgumentError("content is missing; an empty document is b''")
+        raise InvalidArgumentError("is missing; an empty document is b''", field="content")
     return content

@@ -81,15 +81,18 @@ class CustomerArea(Area):
 
 
 def _revisions(given: Any) -> "list[models.Revision]":
+    if isinstance(given, models.Revision) or (
+        isinstance(given, Mapping) and set(given) == {"key", "value"}
+    ):
+        problem = "is one entry: give a list of entries, or a mapping of keys to values"
+        raise InvalidArgumentError(problem, field="revisions")
     if isinstance(given, Mapping):
-        if set(given) == {"key", "value"}:
-            raise InvalidArgumentError(
-                "revisions is one entry: give a list of entries, or a mapping of keys to values"
-            )
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InvalidArgumentError("revisions must be a mapping or an iterable")
-    entries = [as_model(models.Revision, entry) for entry in given]
+        raise InvalidArgumentError("must be a mapping or an iterable", field="revisions")
+    entries = [
+        as_model(models.Revision, entry, "revisions", place) for place, entry in enumerate(given)
+    ]
     if not entries:
-        raise InvalidArgumentError("revisions is empty")
+        raise InvalidArgumentError("is empty", field="revisions")
     return entries

@@ -37,8 +37,9 @@ _DIGEST_BYTES: Final = 16
 
 
 def make_source(items: Iterable[Any] | AsyncIterable[Any], wake: Callable[[], None]) -> "Source":
-    if isinstance(items, str | bytes):
-        raise InvalidArgumentError("items is a single string: give a list of items")
+    if isinstance(items, str | bytes | BaseModel):  # a model gives its fields one by one
+        kind = "model" if isinstance(items, BaseModel) else "string"
+        raise InvalidArgumentError(f"items is a single {kind}: give a list of items")
     if isinstance(items, AsyncIterable):
         return AsyncSource(items, wake)
     if isinstance(items, Iterable):

@@ -109,7 +109,8 @@ class InvalidArgumentError(GatewayError, ValueError):
     """An argument of a call is wrong; nothing was sent.
 
     Attributes:
-        field: The argument or the field of a request, such as "take"; None if it is not about one.
+        field: The argument or the field of a request, such as "take" or "person.email", the first
+            if several are wrong; None if it is not about one.
         problem: What is wrong with it: the message without the name.
     """
 

@@ -12,6 +12,7 @@ from typing import (
     Final,
     Literal,
     Self,
+    TypeAlias,
     get_args,
     get_origin,
 )
@@ -48,6 +49,7 @@ IN_CLEAR: Final = object()  # a context that only the JSON to send is written wi
 PROBLEM: Final = "wrong_argument"
 """The type of the errors with words of ours, which differs from pydantic's own types."""
 _SHOWN_PROBLEMS: Final = 10
+Location: TypeAlias = tuple[str | int, ...]
 HALF_OF_A_PAIR: Final = "holds half of a surrogate pair, which is no character"
 _WAY_OUT: Final = "gateway.send(operation, body={...}) can send it"
 
@@ -313,16 +315,20 @@ def _unknown(name: str, model: type[BaseModel]) -> str:
     return f"is not a field of {model.__name__}: {hint}"
 
 
-def describe(error: ValidationError) -> str:
+def describe(error: ValidationError, whole: str = "the value", at: Location = ()) -> str:
     """Name the first few wrong fields and the reasons, without their values."""
     problems = error.errors(include_input=False, include_url=False)
-    first = "; ".join(map(_described, problems[:_SHOWN_PROBLEMS]))
+    first = "; ".join(_described(it, whole, at) for it in problems[:_SHOWN_PROBLEMS])
     more = len(problems) - _SHOWN_PROBLEMS
     return first + (f"; and {more} more" if more > 0 else "")
 
 
-def _described(problem: ErrorDetails) -> str:
-    field = ".".join(map(str, problem["loc"]))[:100]
+def place_of(problem: ErrorDetails, at: Location) -> str:
+    return ".".join(map(str, (*at, *problem["loc"])))[:100]
+
+
+def _described(problem: ErrorDetails, whole: str, at: Location) -> str:
+    field = place_of(problem, at)
     if problem["type"] == PROBLEM:
-        return f"{field or 'the value'} {problem['msg'][:150]}"
+        return f"{field or whole} {problem['msg'][:150]}"
     return f"{field or 'it'}: {problem['msg'][:100]}"
