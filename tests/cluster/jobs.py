@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from contextvars import ContextVar
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from gateway_sdk import GatewaySession
@@ -21,6 +23,23 @@ class OwnError(Exception):
     def __init__(self, name: str, *, code: int) -> None:
         super().__init__(name)
         self.code = code
+
+
+class Panic(BaseException):
+    """An error that is no Exception, as those of modules in Rust."""
+
+
+class Own:
+    """An item that only the process can load that has made it."""
+
+    def __reduce__(self) -> Any:
+        return _load, (os.getpid(),)
+
+
+def _load(process: int) -> Own:
+    if os.getpid() != process:
+        raise ValueError("canary")
+    return Own()
 
 
 async def rates(gateway: GatewaySession, number: int) -> Any:
@@ -50,6 +69,22 @@ async def large(gateway: GatewaySession, number: int) -> str:
 async def wrong(gateway: GatewaySession, number: int) -> Any:
     del gateway
     raise {0: ValueError("zero"), 1: OwnError("one", code=1)}[number]
+
+
+async def panic(gateway: GatewaySession, number: int) -> Any:
+    if number == 1:
+        raise Panic("one")
+    return await same(gateway, number)
+
+
+async def foreign(gateway: GatewaySession, number: int) -> Any:
+    """Raise an error of a module that the program lacks."""
+    if number == 1:
+        module: Any = ModuleType("only_there")
+        sys.modules["only_there"] = module
+        exec("class ThereError(Exception): pass", vars(module))  # noqa: S102 - ours
+        raise module.ThereError("canary")
+    return await same(gateway, number)
 
 
 async def killing(gateway: GatewaySession, number: int) -> Any:

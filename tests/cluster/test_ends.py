@@ -150,6 +150,15 @@ async def test_there_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
         await results_of(jobs.same, [1], address=address)
 
 
+async def test_the_workers_of_this_machine_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, given in {"_WORKERS": ("-c", "0"), "_START": 0.5, "_JOIN": 0.5}.items():
+        monkeypatch.setattr(_dask, name, given)
+    with pytest.raises(
+        ConnectionFailedError, match="machine has no worker after 0 s: did it start"
+    ):
+        await results_of(jobs.same, [1])
+
+
 async def test_there_is_no_worker(own: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_dask, "_JOIN", 1.0)
     with pytest.raises(ConnectionFailedError, match="no worker after 1 s: start one with `dask"):

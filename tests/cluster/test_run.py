@@ -106,6 +106,34 @@ async def test_errors_of_the_function(gateway: Gateway, shared: Cluster, tmp_pat
     assert "OwnError, in a worker: its class cannot be pickled" in str(errors[1])
 
 
+ALONE: dict[str, tuple[Any, list[Any], str]] = {
+    "is not loaded": (jobs.same, [0, jobs.Own(), 2, 3], "loaded in a worker (ValueError)"),
+    "is not pickled": (jobs.same, [0, threading.Lock(), 2, 3], "of the type lock, cannot be"),
+    "has an error that is not loaded": (jobs.foreign, [0, 1, 2, 3], "ThereError, in a worker: "),
+}
+
+
+@pytest.mark.parametrize("what", ALONE)
+async def test_an_item_with_what_cannot_travel_fails_alone(
+    gateway: Gateway, shared: Cluster, what: str
+) -> None:
+    work, items, problem = ALONE[what]
+    results = await results_of(work, items, address=shared.address, at_once=1)
+
+    (failed,) = [result for result in results if result.error]
+    assert failed.item is items[1]
+    assert problem in str(failed.error)
+    assert "canary" not in str(failed.error)
+    assert sorted(result.value for result in results if not result.error) == [0, 2, 3]
+
+
+async def test_an_error_that_is_no_exception_ends_the_run(
+    gateway: Gateway, shared: Cluster
+) -> None:
+    with pytest.raises(jobs.Panic, match=r"^one$"):
+        await results_of(jobs.panic, range(3), address=shared.address)
+
+
 @pytest.mark.parametrize("journal", [False, True])
 async def test_a_function_in_no_module_travels_as_it_is_and_load_makes_its_value(
     gateway: Gateway, shared: Cluster, tmp_path: Path, *, journal: bool
@@ -300,9 +328,24 @@ def test_what_is_right_is_taken(given: dict[str, Any]) -> None:
     cluster.run(jobs.same, [], **given)
 
 
+@pytest.mark.parametrize(
+    ("session", "problem"),
+    [
+        ({"no_such_setting": 1}, "no_such_setting"),
+        # A file that is missing when the session is opened.
+        (
+            {"base_url": "https://a", "verify": "no", "access_token": jobs.same, "tenant_id": "a"},
+            "verify",
+        ),
+    ],
+)
 async def test_a_worker_without_the_settings_says_which(
-    gateway: Gateway, shared: Cluster, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway,
+    shared: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    session: dict[str, Any],
+    problem: str,
 ) -> None:
     monkeypatch.setattr(_dask, "_JOIN", 1.0)
-    with pytest.raises(ConfigurationError, match=r"none is fit.*no_such_setting"):
-        await results_of(jobs.same, [1], address=shared.address, session={"no_such_setting": 1})
+    with pytest.raises(ConfigurationError, match=f"none is fit.*{problem}"):
+        await results_of(jobs.same, [1], address=shared.address, session=session)

@@ -34,11 +34,16 @@ _NEED: Final = "it needs gateway-sdk[cluster], and the modules of the function a
 
 _WORKERS: Final = (
     "-P", "-m", "distributed.cli.dask_worker", "--nthreads", "4", "--memory-limit", "0",
-    "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", "5",
+    "--no-dashboard", "--host", "127.0.0.1", "--death-timeout", f"{_START:.0f}",
 )  # fmt: skip
 _VARIABLES: Final = {"DASK_LOGGING__DISTRIBUTED": "critical"}
 if sys.platform != "win32":  # what all import, is imported once
     _VARIABLES["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        process.terminate()
 
 
 class Workers:
@@ -158,7 +163,8 @@ class Workers:
             return EndOfRun(self._wrong(unfit))
         if self._has_begun:
             return self._gone("has no worker any more")
-        start = f"start one with `dask worker {self._address}`"
+        is_ours = isinstance(self._place, int)
+        start = "did it start?" if is_ours else f"start one with `dask worker {self._address}`"
         return EndOfRun(self._gone(f"has no worker after {_JOIN:.0f} s: {start}"))
 
     def _gone(self, what: str) -> ConnectionFailedError:
@@ -197,7 +203,7 @@ class Workers:
             start_new_session=True,
         )  # fmt: skip
         self._local.push_async_callback(process.wait)
-        self._local.callback(process.terminate)
+        self._local.callback(_end, process)
 
     async def _leave(self) -> None:
         client, self._client = self._client, None

@@ -37,8 +37,9 @@ ONCE: Final = (
     "bulk.run on one machine, with its journal, or a queue"
 )
 
-Results = tuple[dict[int, BulkResult[Any, Any]], GatewayError | None]
-"""The results by the number of the item; then the error because of which others have none."""
+Results = tuple[dict[int, BulkResult[Any, Any]], "SealedError | None"]
+"""The results by the number of the item; then the error because of which others have none. All
+errors are sealed: the program may lack a class that only the worker has."""
 
 
 class Sealed:
@@ -55,10 +56,29 @@ class Sealed:
         return "<sealed>"
 
 
+class SealedError(Sealed):
+    """Carries an error, or the name of one that cannot travel."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._name = type(error).__name__
+        try:
+            super().__init__(copy(error) if isinstance(error, GatewayError) else error)
+        except Exception:  # noqa: BLE001 - whatever the class of the user raises
+            self._pickle = b""
+
+    def open(self) -> Any:
+        try:
+            return super().open()
+        except Exception:  # noqa: BLE001 - as above
+            return GatewayError(
+                f"{self._name}, in a worker: its class cannot be pickled or is not here"
+            )
+
+
 class EndOfRun(BaseException):
     """Ends a bulk run with an error, because all other items would fail too."""
 
-    def __init__(self, error: GatewayError) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__(error)
         self.error = error
 
@@ -92,10 +112,19 @@ _LANES: Final[dict[tuple[str, int], tuple["asyncio.Task[None]", "asyncio.Queue[A
 async def run_chunk(key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
     """Return the `Results` of a chunk; none if the program, which may be gone, does not wait."""
     try:
-        work, (slot, rate, items) = sealed.open(), chunk.open()
-    except OSError as error:  # as of a file of the module; else the worker would count as gone
-        problem = f"{type(error).__name__}: {error}"
-        raise RuntimeError(problem) from error
+        work = sealed.open()
+    except Exception as error:  # noqa: BLE001 - an OSError as it is would mean a worker that is gone
+        # These texts name a module or a file; others may hold anything.
+        is_shown = isinstance(error, ImportError | AttributeError | OSError)
+        problem = f"{type(error).__name__}{f': {error}' if is_shown else ''}"
+        raise RuntimeError(problem) from None
+    try:
+        slot, rate, items = chunk.open()
+    except ImportError:
+        raise
+    except Exception as error:  # noqa: BLE001 - of an item, whatever its class raises
+        problem = f"the item cannot be loaded in a worker ({type(error).__name__})"
+        return Sealed(({}, SealedError(InvalidArgumentError(problem))))
     place = work.run, slot
     if place not in _LANES:
         gateway = GatewaySession.from_env(**work.session, rate_limit=rate)
@@ -112,6 +141,8 @@ async def run_chunk(key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
         if key not in state.tasks or state.tasks[key].state != "executing":
             task.cancel()
         await asyncio.wait([task, ended], timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+    if not ended.done() and not task.cancelled():
+        task.result()  # raises why the session could not be opened
     return Sealed(ended.result() if ended.done() else ({}, None))
 
 
@@ -153,21 +184,14 @@ async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) ->
     try:
         async with aclosing(run):
             async for result in run:
-                error = result.error and _portable(result.error)
+                error: Any = result.error and SealedError(result.error)
                 results[result.item[0]] = replace(result, item=(0, None), error=error)
-    except Exception as error:  # noqa: BLE001 - the program has to know
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the program has to know
         cause = error.__cause__ if isinstance(error, OutageError) else None
-        return results, _portable(cause or error)
+        return results, SealedError(cause or error)
     return results, None
-
-
-def _portable(error: Any) -> Any:
-    """Return an error that can travel."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    except Exception:  # noqa: BLE001 - whatever the class of the user raises
-        return GatewayError(f"{type(error).__name__}, in a worker: its class cannot be pickled")
-    return copy(error) if isinstance(error, GatewayError) else error
 
 
 class _Kept:

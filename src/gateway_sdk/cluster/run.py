@@ -91,7 +91,8 @@ def run(
         at_once: Chunks at once: give at least the number of workers.
         concurrency: Calls at once of a chunk.
         patience: Seconds for which the run waits for a gateway, a login, the scheduler or workers
-            that are away. At the start, a cluster that cannot be used ends the run within 15 s.
+            that are away. At the start, a cluster that cannot be used ends the run within 15 s;
+            one on this machine has a minute more to start its workers.
         load: Converts the JSON of a value, also without a journal.
         key, subject, deadline, on_progress, journal, job, retry_failed: As in `bulk.run`; the
             journal is the path of a file.
@@ -207,7 +208,7 @@ async def _until_closed(
             async for result in results:
                 yield result
     except EndOfRun as end:
-        raise end.error from end.__cause__
+        raise end.error from None
     finally:
         await chunks.aclose()
 
@@ -268,11 +269,12 @@ class _Chunks:
         self._free.put_nowait(slot)
         if is_done:
             return
-        for one in chunk:
+        left = [one for one in chunk if not one.result.done()]
+        for one in left:
             one.ends += 1
             if one.ends < _ENDS:
                 self._waiting.put_nowait(one)
-        if suspects := [one for one in chunk if one.ends >= _ENDS]:
+        if suspects := [one for one in left if one.ends >= _ENDS]:
             async with self._alone:
                 taken = [await self._free.get() for _ in range(self._slots)]
                 if limit := self._limits[0]:
@@ -289,31 +291,41 @@ class _Chunks:
             for one in chunk:
                 await self._do_alone([one])
         else:
-            _fail(chunk[0], _KILLED)
+            _end(chunk[0], _KILLED)
 
     async def _try(self, slot: int, chunk: list[_Waiting]) -> bool:
         """Do a chunk; False if it ended its worker."""
         results, error = dict[int, BulkResult[Any, Any]](), None
         try:
-            sealed = Sealed((slot, self._limits[slot], [one.item for one in chunk]))
-            if (done := await self._workers.do(sealed)) is None:
+            if (done := await self._workers.do(self._seal(slot, chunk))) is None:
                 return False
-            results, error = done
+            results, error = done[0], done[1] and done[1].open()
+        except asyncio.CancelledError:
+            raise
         except (GatewayError, EndOfRun) as caught:
             error = caught
-        except Exception as caught:  # noqa: BLE001 - ours: else the items would wait for ever
+        except BaseException as caught:  # noqa: BLE001 - ours: else the items would wait for ever
             text = f"a chunk failed with {type(caught).__name__}"  # whose text may show an item
             error = EndOfRun(GatewayError(text))
+        if isinstance(error, InvalidArgumentError) and not results and chunk[1:]:  # of an item
+            half = len(chunk) // 2
+            return all([await self._try(slot, part) for part in (chunk[:half], chunk[half:])])
         for number, one in enumerate(chunk):
-            if one.result.done():  # was cancelled
-                continue
             if number in results:
-                one.result.set_result(results[number])
-            elif error is None:  # the chunk was full
+                _end(one, results[number])
+            elif error is not None:
+                _end(one, error)
+            elif not one.result.done():  # the chunk was full
                 self._waiting.put_nowait(one)
-            else:
-                _fail(one, error)
         return True
+
+    def _seal(self, slot: int, chunk: list[_Waiting]) -> Sealed:
+        try:
+            return Sealed((slot, self._limits[slot], [one.item for one in chunk]))
+        except Exception as error:  # noqa: BLE001 - whatever the item's class raises
+            what = f"of the type {type(chunk[0].item).__name__}"
+            problem = f"the item, {what}, cannot be pickled for a worker ({type(error).__name__})"
+            raise InvalidArgumentError(problem) from None
 
     async def aclose(self) -> None:
         for task in self._tasks:
@@ -322,8 +334,14 @@ class _Chunks:
         await self._workers.aclose()
 
 
-def _fail(one: _Waiting, error: GatewayError | EndOfRun) -> None:
-    if isinstance(error, EndOfRun):
-        one.result.set_exception(copy(error))
+def _end(one: _Waiting, found: BulkResult[Any, Any] | BaseException) -> None:
+    """Give an item its result, or an error: one that is no GatewayError ends the run."""
+    if one.result.done():  # was cancelled, or is a part that was done before
+        return
+    if isinstance(found, BulkResult):
+        sealed: Any = found.error
+        one.result.set_result(replace(found, error=sealed and sealed.open()))
+    elif isinstance(found, GatewayError):
+        one.result.set_result(BulkResult(item=(), error=copy(found), elapsed=0.0, _value=None))
     else:
-        one.result.set_result(BulkResult(item=(), error=copy(error), elapsed=0.0, _value=None))
+        one.result.set_exception(copy(found) if isinstance(found, EndOfRun) else EndOfRun(found))
