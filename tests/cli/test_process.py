@@ -220,7 +220,7 @@ def test_modules_of_extras_exist(module: str) -> None:
 
 
 @pytest.mark.posix
-@pytest.mark.parametrize("module", ["gateway_sdk.cli.app", "gateway_sdk.cli.session"])
+@pytest.mark.parametrize("module", ["gateway_sdk.cli.app", "pydantic", "gateway_sdk.cli.session"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_is_told_while_modules_are_imported(number: signal.Signals, module: str) -> None:
     """As on a busy machine, where that takes seconds."""

@@ -8,7 +8,7 @@ from gateway_sdk.cli import process
 def main() -> None:
     """Run the command line and end the process with its exit status."""
     process.tolerate_any_stream()
-    with process.Stop.told():
+    with process.Stop.told(), process.Stop.ending():
         _run()
 
 
@@ -27,6 +27,3 @@ def _run() -> None:
             raise
         process.say(f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'")
         sys.exit(process.Status.MISUSED)
-    except KeyboardInterrupt:  # while the command line itself is imported
-        process.say(process.Stop.words())
-        sys.exit(process.Status.STOPPED + process.Stop.number)

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli.arguments import GIVEN, option, switch
-from gateway_sdk.cli.process import CommandError, Status, Stop, say
+from gateway_sdk.cli.process import CommandError, Stop, say
 
 if TYPE_CHECKING:  # here PyInstaller and other freezers find them
     from gateway_sdk.cli import login, operations, rates, sandbox
@@ -119,14 +119,12 @@ class _Group(TyperGroup):
                 raise CommandError(f"`gateway {name}` does not take {shared.opts[0]}")
         return name, load(name) if name in SUMMARIES else command, rest
 
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return self._told(ctx)
-        except KeyboardInterrupt as stop:
-            say("\n".join((Stop.words(), *stop.args)).rstrip())
-            raise typer.Exit(Status.STOPPED + Stop.number) from None
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with Stop.ending():  # to read the options imports a lot, and typer would end without a word
+            return super().make_context(*args, **options)
 
-    def _told(self, ctx: Any) -> Any:
+    @Stop.ending()
+    def invoke(self, ctx: Any) -> Any:
         # Imported here, because it needs the SDK.
         from gateway_sdk.cli.session import explain  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415

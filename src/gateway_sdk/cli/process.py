@@ -73,10 +73,17 @@ class Stop:
         (pressed if callable(pressed) else signal.default_int_handler)(signal.SIGINT, frame)
 
     @classmethod
-    def words(cls) -> str:
-        if cls.number == signal.SIGINT:
-            return "\ngateway: stopped by Ctrl-C"  # on a line of its own, below the terminal's ^C
-        return f"gateway: stopped by {signal.Signals(cls.number).name}"
+    @contextmanager
+    def ending(cls) -> Generator[None]:
+        """End with a word and the status of what stopped it, wherever that is."""
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            words = f"gateway: stopped by {signal.Signals(cls.number).name}"
+            if cls.number == signal.SIGINT:
+                words = "\ngateway: stopped by Ctrl-C"  # below the terminal's ^C
+            say("\n".join((words, *stop.args)).rstrip())
+            raise SystemExit(Status.STOPPED + cls.number) from None
 
 
 LOST: Final = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)
