@@ -22,7 +22,8 @@ from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._source import digest_of, value_text
 from gateway_sdk.bulk.results import Entry, Failure, State
 from gateway_sdk.errors import InvalidArgumentError, JournalError
-from gateway_sdk.outcome import Advice
+from gateway_sdk.operations import OPERATIONS
+from gateway_sdk.outcome import Advice, Repeatability
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ set {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)} where state <>
 
 ENTRIES: Final = "select * from items"
 _READ: Final = f"{ENTRIES} where id = ?"
-_PLACES: Final = "select id, key, state, advice from items"
+_PLACES: Final = "select id, key, state, advice, operation, status from items"
 _END_BEGUN: Final = """
 update items set state = 'unknown', error = 'ReplyLostError',
   message = 'an earlier run ended before the call did', outcome = 'UNKNOWN', advice = 'check'
@@ -97,6 +98,9 @@ insert into decisions select ?, ?, id, error, message, operation, time from item
 
 _NOT_ENDED: Final = (State.BEGUN, State.INTERRUPTED)
 _REPEATED: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+_READS: Final = {it.name for it in OPERATIONS if it.repeatability is Repeatability.READ}
+_FINAL: Final = {*range(400, 500)} - {401, 403, 407}
+"""Statuses of replies that are about the request, not about the access to the gateway."""
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
@@ -196,8 +200,8 @@ class SqliteLedger:
             database.execute("pragma synchronous = normal")
             database.execute(f"pragma wal_autocheckpoint = {_LOG_PAGES}")
             database.execute(_END_BEGUN)
-            for place, key, state, advice in database.execute(_PLACES):
-                self._places[key] = place if self._counts(state, advice) else -place
+            for place, key, *said in database.execute(_PLACES):
+                self._places[key] = place if self._counts(*said) else -place
             if len(self._places) != max(map(abs, self._places.values()), default=0):
                 raise self._error(f"is damaged: rows are missing; {_LOOK_FIRST}")
 
@@ -232,10 +236,14 @@ class SqliteLedger:
                 f"belongs to the job {job!r}, not to {self._job!r}: give another file"
             )
 
-    def _counts(self, state: str, advice: str | None) -> bool:
+    def _counts(
+        self, state: str, advice: str | None, operation: str | None, status: int | None
+    ) -> bool:
         """Tell whether an entry of an earlier run is the result of its item."""
-        if state == State.FAILED:
-            return not (self._retry_failed and advice in _REPEATED)
+        if state == State.FAILED and self._retry_failed:
+            # A proxy may have answered with its page or a redirect; to read again does no harm.
+            is_final = status is None or status in _FINAL or operation not in _READS
+            return advice not in _REPEATED and (is_final or advice != Advice.FIX)
         return state != State.INTERRUPTED
 
     def _read(self, key: bytes) -> Entry:

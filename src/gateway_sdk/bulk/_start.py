@@ -144,7 +144,7 @@ def run(
         job: The name of the work, such as "rates-2026-q1"; required with a file, which only the
             same job can continue. Name everything that matters and is not in the items.
         retry_failed: Fetch items of the file again whose failure may pass: their advice is REPEAT
-            or LOG_IN.
+            or LOG_IN; or they only read, and the reply was 401, 403, a redirect or unexpected.
         dump: Converts a value to JSON for the journal; without it pydantic does.
         load: Converts the JSON in the journal to a value; without it the JSON is the value. This
             holds for new results too, so that a run that goes on gives what one run would.

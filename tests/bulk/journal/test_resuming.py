@@ -86,6 +86,12 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
         ("failed", 0, "ServerError", "UNKNOWN", 500, "repeat")),
     "not found": (read, [httpx.Response(404)],
         ("failed", 0, "NotFoundError", "REFUSED", 404, "fix")),
+    "read: forbidden": (read, [httpx.Response(403)],
+        ("failed", 0, "ForbiddenError", "REFUSED", 403, "fix")),
+    "read: elsewhere": (read, [httpx.Response(302)],
+        ("failed", 0, "RedirectError", "UNKNOWN", 302, "fix")),
+    "read: a page": (read, [httpx.Response(200, text="<html>")],
+        ("failed", 0, "UnexpectedReplyError", "UNKNOWN", 200, "fix")),
     "conflict": (create, [httpx.Response(409)],
         ("failed", 1, "ConflictError", "REFUSED", 409, "fix")),
     "write lost": (create, [httpx.ReadError("cut")],
@@ -191,7 +197,8 @@ async def test_what_a_row_says_is_what_a_later_run_gives_and_does(
     path.chmod(0o640)  # the mode that its user sets stays
     results = await fetch(path, ["Ada"], lambda item: asyncio.sleep(0, item), retry_failed=True)
 
-    assert results["Ada"].from_journal is (expected[-1] != "repeat")
+    is_repeated = expected[-1] == "repeat" or fate.startswith("read: ")
+    assert results["Ada"].from_journal is not is_repeated
     assert len(rows(path)) == 1
     assert has_mode(path, 0o640)
     assert [found.name for found in path.parent.iterdir()] == [path.name]
