@@ -22,13 +22,16 @@ from gateway_sdk.cli.rates import Run
 from gateway_sdk.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
+    ForbiddenError,
     GatewayError,
     NotFoundError,
     OutageError,
+    RateLimitedError,
     ServerError,
+    UnexpectedReplyError,
 )
 from gateway_sdk.models import ExchangeRateSeriesRequest
-from gateway_sdk.outcome import Outcome
+from gateway_sdk.outcome import Advice, Outcome
 from gateway_sdk.sandbox import Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from gateway_sdk.session import GatewaySession
@@ -123,7 +126,7 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
         "gateway: 2 of 6 series failed",
         "  1 InvalidRequestError 422, such as USD for EUR: “a fault on request”",
         "  1 ServerError 500, such as USD for EUR: “a fault on request”",
-        "The same command fetches what is missing, and with --retry-failed what failed.",
+        rates.AGAIN,
     ]
     assert left.status == 4
     without_words = failed.err.replace(": “a fault on request”", "")
@@ -310,11 +313,65 @@ def failure(kind: type[GatewayError], outcome: Outcome, status: int | None = Non
     return error
 
 
+FORBIDDEN, MISSING = failure(ForbiddenError, REFUSED, 403), failure(NotFoundError, REFUSED, 404)
+LIMITED = failure(RateLimitedError, REFUSED, 429)
+LIMITED.advice = Advice.REPEAT
+
+
+@pytest.mark.parametrize(
+    ("failures", "status", "advice"),
+    [
+        ([MISSING], 3, [rates.REFUSED]),
+        ([MISSING, FORBIDDEN], 3, [rates.REFUSED]),
+        ([FORBIDDEN], 3, ["The access token does not allow this: use another one.", rates.AGAIN]),
+        ([LIMITED], 4, [rates.AGAIN]),
+        ([MISSING, LIMITED], 4, [rates.AGAIN]),
+        ([failure(UnexpectedReplyError, LOST, 200)], 4, [rates.AGAIN]),
+    ],
+)
+def test_the_status_and_the_advice_are_those_of_the_failures(
+    failures: list[GatewayError], status: int, advice: list[str]
+) -> None:
+    with pytest.raises(CommandError) as caught:
+        counted(len(failures), *map(result, failures)).check()
+
+    assert caught.value.status == status
+    kinds = len({*map(type, failures)})
+    assert str(caught.value).splitlines()[1 + kinds :] == advice
+
+
+def test_the_file_has_what_the_command_asked_for(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """Not what the journal has of earlier commands, such as a reply of another shape."""
+
+    async def apply(call: FaultyCall) -> None:
+        await call.reply(Response("[]", media_type="application/json"))
+
+    served.faults.on(SERIES_OF, Fault("another shape", apply), at=1)
+    of_usd = call_gateway(*JOB[:5], "USD", *OCTOBER, "--out", out, *ONE_BY_ONE)
+    of_gbp = call_gateway(*JOB[:5], "GBP", *OCTOBER, "--out", out)
+
+    found = [line.split(",") for line in out.read_text(encoding="utf-8").splitlines()[1:]]
+    assert (of_usd.status, of_gbp.status) == (4, 0)
+    assert {symbol for _, symbol, *_ in found} == {"GBP"}
+    assert of_gbp.err.endswith(f"{out}: {len(found)} rows\n")
+
+
 def result(
     error: Exception | None = None, *, from_journal: bool = False, symbols: str = "USD"
 ) -> BulkResult[ExchangeRateSeriesRequest, Any]:
     item = ExchangeRateSeriesRequest(base="EUR", symbols=symbols, start_date="", end_date="")
-    return BulkResult(item=item, error=error, elapsed=0, from_journal=from_journal, _value=None)
+    outcome, advice = getattr(error, "outcome", None), getattr(error, "advice", None)
+    return BulkResult(
+        item=item,
+        error=error,
+        outcome=outcome,
+        advice=advice,
+        elapsed=0,
+        from_journal=from_journal,
+        _value=None,
+    )
 
 
 def counted(
@@ -345,7 +402,7 @@ def test_deadline_and_failures_are_told_apart() -> None:
         "2 of 9 series failed",
         "  1 NotFoundError 404, such as USD for EUR",
         "  1 DeadlineExceededError, such as USD for EUR",
-        "The same command fetches what is missing, and with --retry-failed what failed.",
+        rates.AGAIN,
     ]
 
 

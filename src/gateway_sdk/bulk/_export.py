@@ -129,6 +129,7 @@ def export(
     rates: bool | None = None,
     decimals: bool = False,
     excel: bool = False,
+    only: Callable[[Any], bool] | None = None,
 ) -> Exported:
     """Write what a journal holds into a file, whole or not at all.
 
@@ -152,6 +153,7 @@ def export(
         decimals: Whether rates are exact in Parquet: decimal128(38, 18) in place of double.
         excel: Whether a CSV file is for people and their spreadsheets, not for programs: it begins
             with a byte order mark, and a text that would be a formula begins with an apostrophe.
+        only: Called with the JSON of each item, decoded: whether the file has it; None: it has all.
 
     Raises:
         InvalidArgumentError: *out* is the journal or has another suffix, an option does not go with
@@ -170,7 +172,8 @@ def export(
         if decimals and not rates:
             raise InvalidArgumentError("goes with rates", field="decimals")
         entries = map(entry_of, database.execute(f"{ENTRIES} {'' if rates else _IN_ORDER}"))
-        return _write(write, entries, Path(out), rates=rates)
+        found = (it for it in entries if only is None or only(json.loads(it.item or "null")))
+        return _write(write, found, Path(out), rates=rates)
 
 
 _IN_ORDER: Final = "order by item, id"

@@ -53,7 +53,7 @@ def export(
 
 
 def write_file(
-    journal: Path, out: Path, *, rates: bool | None = None, **options: bool
+    journal: Path, out: Path, *, rates: bool | None = None, **options: Any
 ) -> bulk.Exported:
     try:
         with writing(out, Status.FAILED):

@@ -37,7 +37,7 @@ from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series
 from gateway_sdk.cli.session import ask, explain, quote, settings_of_command
 from gateway_sdk.errors import JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
-from gateway_sdk.outcome import Outcome
+from gateway_sdk.outcome import Advice, Outcome
 from gateway_sdk.session import GatewaySession
 
 app = typer.Typer(rich_markup_mode=None)
@@ -166,7 +166,10 @@ def rates(
 
 
 REFUSED: Final = "Running it again does not help: are --base and --symbols right?"
-AGAIN: Final = "The same command fetches what is missing, and with --retry-failed what failed."
+AGAIN: Final = (
+    "The same command fetches what is missing, and with --retry-failed what failed and may succeed"
+    " now."
+)
 SANDBOX_JOB: Final = "exchange rates of the sandbox"
 WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
 
@@ -190,6 +193,8 @@ class Run:
         whole = Query(base="", symbols="", start_date=str(first), end_date=str(last))
         self._bases, self._symbols, self._deadline = bases, symbols, deadline
         self._parts = whole.split(days=split or (last - first).days + 1)
+        self._days = {(part.start_date, part.end_date) for part in self._parts}
+        self._asked = symbols or ()
         self.opened = False  # the journal
         # Until the gateway has listed its countries, it is not known.
         self.total = None if symbols is None else self._count(symbols)
@@ -242,10 +247,16 @@ class Run:
         if symbols is None:
             symbols = bulk.currencies_of(await _countries(gateway, tell, patience))
             self.total = self._count(symbols)
+        self._asked = symbols
         # After the first part of the days the run knows which currencies the gateway lacks.
         for part, base, symbol in product(self._parts, self._bases, symbols):
             if base != symbol:
                 yield part.model_copy(update={"base": base, "symbols": symbol})
+
+    def asks(self, item: Any) -> bool:
+        """Tell whether a series of the journal is of this run, not only of earlier commands."""
+        is_pair = item["base"] in self._bases and item["symbols"] in self._asked
+        return is_pair and (item["startDate"], item["endDate"]) in self._days
 
     def add(self, result: Result) -> None:
         """Count a result; one that the deadline has cut stays missing."""
@@ -263,7 +274,7 @@ class Run:
     def check(self) -> None:
         """Raise what is missing, with the way to get it."""
         late = "all" if self.total is None else self.total - self.done
-        failed = [result.error for result in self.failures]
+        failed = self.failures
         lines: list[str] = []
         if late:
             lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
@@ -272,10 +283,14 @@ class Run:
         lines += (f"  {kind}" for kind in self.kinds())
         if not lines:
             return
-        refused = all(getattr(error, "outcome", None) is Outcome.REFUSED for error in failed)
-        if refused and not late:
-            raise CommandError("\n".join((*lines, REFUSED)), Status.REFUSED)
-        raise CommandError("\n".join((*lines, AGAIN)), Status.UNCHANGED)
+        status, step = Status.UNCHANGED, AGAIN
+        said = {(it.outcome, it.advice) for it in failed}
+        if not late and said == {(Outcome.REFUSED, Advice.FIX)}:
+            status, step = Status.REFUSED, REFUSED
+            forbidden = [it.error for it in failed if isinstance(it.error, errors.ForbiddenError)]
+            if len(forbidden) == len(failed):
+                step = f"{forbidden[0].hints[1]}\n{AGAIN}"
+        raise CommandError("\n".join((*lines, step)), status)
 
     def kinds(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""
@@ -329,7 +344,9 @@ def bulk_rates(
     concurrency: Annotated[
         str, option("CALLS", 'Calls at a time; "adaptive" finds the best.')
     ] = "adaptive",
-    retry_failed: Annotated[bool, switch("--retry-failed", "Also what failed before.")] = False,
+    retry_failed: Annotated[
+        bool, switch("--retry-failed", "Also what failed and may succeed now.")
+    ] = False,
     patience: Annotated[
         float, option("SECONDS", "How long to wait for a gateway that is away, or a login.", min=0)
     ] = 3600.0,
@@ -367,7 +384,9 @@ def bulk_rates(
     if run.left_out:
         found = printable(" ".join(sorted(run.left_out)))
         say(f"Left out, because the gateway has no rates of them: {found}")
-    others = write_file(kept, out, rates=True).other_shapes if run.done == run.total else 0
+    others = 0
+    if run.done == run.total:
+        others = write_file(kept, out, rates=True, only=run.asks).other_shapes
     run.check()
     if not run.total:
         problem = "there is nothing to fetch: the gateway has no rates of other currencies"
