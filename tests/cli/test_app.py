@@ -103,6 +103,11 @@ def test_help_describes_all_that_there_is(call_gateway: Call, command: str) -> N
     assert len(described) + len(alone) == len(re.findall(r"^  -", shown, re.MULTILINE))
 
 
+def test_what_is_used_most_is_the_first_of_bulk(call_gateway: Call) -> None:
+    commands = call_gateway("bulk", "--help").out.partition("\nCommands:\n")[2]
+    assert commands.split()[0] == "rates"
+
+
 def test_version_and_help_import_no_more_than_they_need() -> None:
     program = (
         "import sys; from gateway_sdk.cli import main; sys.argv = ['gateway', {!r}]\n"

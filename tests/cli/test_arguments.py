@@ -22,6 +22,7 @@ from gateway_sdk.cli.rates import (
     parse_symbols,
     split_codes,
 )
+from tests.cli.support import Call
 
 Parse = Callable[[Any], Any]
 
@@ -221,6 +222,17 @@ def test_pipe_can_be_uploaded(tmp_path: Path) -> None:
     with content:
         os.close(writer)
         assert content.read() == b"data"
+
+
+@pytest.mark.posix
+def test_a_pipe_without_a_writer_is_given_up(call_gateway: Call, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    ended = call_gateway("aml", "upload", pipe, "--deadline", "0.01", "--sandbox")
+
+    problem = f"gateway: nobody wrote to {pipe} before the deadline\nNothing was sent.\n"
+    assert ended == (4, "", problem)
 
 
 @pytest.mark.posix

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from decimal import Decimal
 from pathlib import Path
+from select import select
 from stat import S_ISDIR
 from typing import IO, Any, Final, NoReturn
 
@@ -81,9 +82,20 @@ def content_of(word: str) -> Path | IO[bytes] | bytes:
     path = Path(word)
     with suppress(OSError):
         if path.is_fifo():  # such as <(command) of a shell
-            return path.open("rb")
+            return _written(path)
     with reading(word):  # the SDK names no path in its errors
         return path
+
+
+def _written(pipe: Path) -> IO[bytes]:
+    """Open a pipe that somebody writes to; until then, to open it would wait without an end."""
+    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    if not select([descriptor], [], [], GIVEN.get("deadline"))[0]:
+        os.close(descriptor)
+        problem = f"nobody wrote to {name_of(str(pipe))} before the deadline\nNothing was sent."
+        raise CommandError(problem, Status.UNCHANGED)
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "rb")
 
 
 def read_line(word: str) -> str:

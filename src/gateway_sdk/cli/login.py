@@ -22,7 +22,7 @@ from gateway_sdk.auth._login.server import KEPT_SECONDS, is_a_port_kept, wait_fo
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.cli.session import ask, settings_of_command, source_of
+from gateway_sdk.cli.session import OPTION_OF, ask, settings_of_command, source_of
 from gateway_sdk.errors import GatewayError, LoginError, TokenStoreError
 from gateway_sdk.session import ENVIRONMENT, token_store, with_access_token
 
@@ -75,7 +75,11 @@ def login(
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
     values = settings_of_command()
-    token_store(values)  # names missing settings before anything else is checked
+    missing = [name for name in ("base_url", "auth_url", "client_id") if name not in values]
+    if missing[1:]:  # of a single one, the SDK says what it is
+        unset = ", ".join(f"{ENVIRONMENT[it]} ({OPTION_OF[it]})" for it in missing)
+        raise CommandError(f"these are not set: {unset}")
+    token_store(values)  # names a missing setting before anything else is checked
     if not (paste or can_listen(redirect_uri)):
         raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
     # With --paste the browser is elsewhere.

@@ -115,6 +115,8 @@ def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[da
 
 def check_png(place: str) -> Path:
     path = check_place(place)
+    if path.suffix.lower() != ".png":
+        raise CommandError(f"{printable(place)} must end with .png: the chart is a PNG")
     load_matplotlib(path.parent)  # before any call is made
     return path
 
@@ -150,9 +152,9 @@ def rates(
         show_records(reply, form)
         return
     if not series.days:
-        say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
+        say(f"There are no rates from {first} to {last}: choose other days.")
         if png:
-            raise CommandError("there is nothing to draw: choose other days", Status.FAILED)
+            raise CommandError("there is nothing to draw", Status.FAILED)
     if png and not series.can_be_drawn:
         problem = "the reply has a rate that no chart can show\n--json shows it."
         raise CommandError(problem, Status.UNCHANGED)
@@ -392,6 +394,9 @@ def bulk_rates(
         problem = "there is nothing to fetch: the gateway has no rates of other currencies"
         raise CommandError(problem, Status.FAILED)
     check_shapes(others)
+
+
+many.registered_commands.sort(key=lambda it: it.name != "rates")  # in the help it is the first
 
 
 def _on_workers(workers: int | None, address: str | None) -> dict[str, Any]:
