@@ -32,14 +32,17 @@ class Panic(BaseException):
 class Own:
     """An item that only the process can load that has made it."""
 
+    def __init__(self, kind: type[Exception] = ValueError) -> None:
+        self.kind = kind
+
     def __reduce__(self) -> Any:
-        return _load, (os.getpid(),)
+        return _load, (os.getpid(), self.kind)
 
 
-def _load(process: int) -> Own:
+def _load(process: int, kind: type[Exception]) -> Own:
     if os.getpid() != process:
-        raise ValueError("canary")
-    return Own()
+        raise kind("canary")
+    return Own(kind)
 
 
 async def rates(gateway: GatewaySession, number: int) -> Any:

@@ -328,6 +328,14 @@ def test_what_is_right_is_taken(given: dict[str, Any]) -> None:
     cluster.run(jobs.same, [], **given)
 
 
+async def test_a_worker_without_a_module_of_the_items_is_not_fit(
+    gateway: Gateway, shared: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_dask, "_JOIN", 1.0)
+    with pytest.raises(ConfigurationError, match=r"none is fit.*ModuleNotFoundError"):
+        await results_of(jobs.same, [jobs.Own(ModuleNotFoundError)], address=shared.address)
+
+
 @pytest.mark.parametrize(
     ("session", "problem"),
     [

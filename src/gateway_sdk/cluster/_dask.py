@@ -41,9 +41,13 @@ if sys.platform != "win32":  # what all import, is imported once
     _VARIABLES["DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD"] = "forkserver"
 
 
-def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):  # it has ended
         process.terminate()
+        try:
+            await process.wait()
+        finally:  # also after a second Ctrl-C, when its errors would be shown
+            process.kill()
 
 
 class Workers:
@@ -202,8 +206,7 @@ class Workers:
             env=os.environ | _VARIABLES | {"PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,
         )  # fmt: skip
-        self._local.push_async_callback(process.wait)
-        self._local.callback(_end, process)
+        self._local.push_async_callback(_end, process)
 
     async def _leave(self) -> None:
         client, self._client = self._client, None

@@ -311,12 +311,10 @@ class _Chunks:
             half = len(chunk) // 2
             return all([await self._try(slot, part) for part in (chunk[:half], chunk[half:])])
         for number, one in enumerate(chunk):
-            if number in results:
-                _end(one, results[number])
-            elif error is not None:
-                _end(one, error)
-            elif not one.result.done():  # the chunk was full
+            if (found := results.get(number, error)) is None:  # the chunk was full
                 self._waiting.put_nowait(one)
+            else:
+                _end(one, found)
         return True
 
     def _seal(self, slot: int, chunk: list[_Waiting]) -> Sealed:
