@@ -47,6 +47,7 @@ class OfRun(Protocol):
     limit: FixedLimit
     budget: Bucket
     recorder: Recorder
+    is_closing: bool
     dump: Callable[[Any], Any] | None
     load: Callable[[Any], Any] | None
 
@@ -136,7 +137,7 @@ class Work(RunItem):
         return value_of(result)
 
     def take_retry(self) -> bool:
-        return self._run.budget.take()
+        return not self._run.is_closing and self._run.budget.take()
 
     async def record_intent(self) -> None:
         """Wait until the ledger has it: no later run sends the item again."""
@@ -228,6 +229,11 @@ class Work(RunItem):
         changing = [it for it in calls if it.operation.repeatability is not Repeatability.READ]
         counting = changing or calls[-1:]
         return max((self._ended.get(call, Outcome.UNKNOWN) for call in counting), default=None)
+
+    @property
+    def has_sent_once(self) -> bool:
+        """Whether a request has left that must not be sent twice, and was not refused."""
+        return self._intended > 0 and (self._intent is None or self._intent.done())
 
     @property
     def may_repeat(self) -> bool:

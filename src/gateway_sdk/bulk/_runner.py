@@ -141,11 +141,11 @@ class Runner:
         self._source = make_source(self.items, self.wake)
         self._late = f"the deadline of {self.deadline or 0:g} s for the whole run passed"
         self._has_expired = False
-        self._is_closing = False
+        self.is_closing = False
         self._error: BaseException | None = None  # of the run
         self._outages = Outages(self.patience, self.reporter.outage, self.wake, self.fail)
         self._later: deque[Work] = deque()  # failed, and are called again
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], Work] = {}
         self._under_way: set[Work] = set()  # are called, or their results are written
         self._recalled: set[Work] = set()  # are read from the ledger
         self._equal: dict[bytes, list[Work]] = {}  # without a result; the first one is called
@@ -170,7 +170,7 @@ class Runner:
             finally:
                 if timer is not None:
                     timer.cancel()
-                self._is_closing = True
+                self.is_closing = True
                 self._source.expire()  # at once: in the next turn it may have begun to end itself
                 self._end_calls()
                 await to_the_end(self._end())
@@ -273,7 +273,7 @@ class Runner:
             context.run(self.reporter.item_started)
         # With a name, because asyncio writes a text for each task without one.
         task = self.loop.create_task(self._call_until_taken(work), name=_NAME, context=context)
-        self._tasks.add(task)
+        self._tasks[task] = work
         task.add_done_callback(partial(self._call_ended, work))
 
     async def _call_until_taken(self, work: Work) -> Any:
@@ -291,14 +291,14 @@ class Runner:
                 next_wait = min(2 * next_wait, _LONGEST_WAIT)
                 waited += asked + spread
                 is_over = self.patience is not None and waited > self.patience
-                if is_over or not work.may_begin_again(error):
+                if is_over or self.is_closing or not work.may_begin_again(error):
                     raise
                 work.refused(error, asked + spread)
             self._outages.over()
             await asyncio.sleep(asked + spread)
 
     def _call_ended(self, work: Work, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        del self._tasks[task]
         try:
             self._judge(work, task)
         except BaseException as error:  # noqa: BLE001 - of the call, of dump, or of the item's class
@@ -317,7 +317,7 @@ class Runner:
             self._outages.over()
         elif work.is_probe and self._outages.now:
             self._outages.probe_failed()
-        if is_cut and not self._is_closing:
+        if is_cut and not self.is_closing:
             self._end_early(work)
         elif is_cut or (isinstance(error, GatewayError) and self._may_pass(work, error)):
             work.withdraw()
@@ -330,14 +330,12 @@ class Runner:
 
     def _may_pass(self, work: Work, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
-        if self._has_expired or isinstance(error, RateLimitedError):
-            return False
-        if not work.may_begin_again(error):
+        if self._has_expired or not work.may_begin_again(error):
             return False
         if error.token_is_static:
             self.fail(error)  # all other items would fail too
-        if self._is_closing:
-            return True
+        if self.is_closing or isinstance(error, RateLimitedError):
+            return self.is_closing
         is_first, work.has_failed = not work.has_failed, True
         work.failures += self._outages.now is None
         return not self._outages.failed(error, work.failures, is_first=is_first)
@@ -351,7 +349,7 @@ class Runner:
         """Return the error of an item whose call was ended early, or not begun."""
         if work.began is None:
             return DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
-        if self._is_closing:
+        if self.is_closing:
             return work.interrupted("the run was closed before the call had ended", GatewayError)
         if self._has_expired:
             return work.interrupted(self._late, DeadlineExceededError)
@@ -374,21 +372,22 @@ class Runner:
         self.wake()
 
     def fail(self, error: BaseException) -> None:
-        """End the calls, and then the run with this error."""
+        """End the run with this error, after the results of requests that must be sent once."""
         self._error = self._error or error
-        self._is_closing = True
-        self._end_calls()
+        self.is_closing = True
+        self._end_calls([task for task, work in self._tasks.items() if not work.has_sent_once])
 
     def _expire(self) -> None:
         self._has_expired = True  # how much is left of what has no length, is unknown
         self._source.expire(DeadlineExceededError(f"{self._late} before all items were read"))
-        while self._later:  # their last failures are their results, but only of this run
+        # Their last failures are their results, but only of this run.
+        while self._later and self._error is None:
             self._end_early(self._later.popleft())
         self._end_calls()
 
-    def _end_calls(self) -> None:
+    def _end_calls(self, tasks: Iterable[asyncio.Task[Any]] | None = None) -> None:
         self._outages.close()
-        for task in self._tasks:
+        for task in self._tasks if tasks is None else tasks:
             task.cancel()
         self.wake()
 

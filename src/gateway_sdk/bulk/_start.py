@@ -163,7 +163,8 @@ def run(
         DeadlineExceededError: the deadline passed before all items were read.
         JournalError: the journal belongs to another job, is in use, or cannot be written.
         Exception: *items*, *key* or *subject* raised an error; raised after the results of the
-            calls in flight.
+            calls in flight. All other errors are raised after the results of those calls in flight
+            that must not be made twice.
     """
     if not callable(call):
         raise InvalidArgumentError("must be a coroutine function of one item", field="call")
