@@ -306,10 +306,12 @@ class Work(RunItem):
         self._run.recorder.ask("read", self.digest, partial(self._finish, None))
 
     def _finish(self, written: Entry | None, answer: Any) -> None:
-        result = None
+        result, failed = None, answer if isinstance(answer, Exception) else None
         try:
-            if isinstance(answer, Exception):
-                raise answer
+            if failed and written:
+                self._run.recorder.unwritten.append(written)
+            if failed and not (written and written.once):
+                raise failed
             entry: Entry = written or answer
             if written is None:
                 self.attempts, self.elapsed = entry.attempts, entry.elapsed
@@ -318,6 +320,8 @@ class Work(RunItem):
             # that goes on after a kill would give other types than one that was not interrupted.
             value = None if self.error else self._loaded(entry)
             result = self.result_with(value, from_journal=written is None)
+            if failed:  # the user gets the result all the same: it cannot be had again
+                raise failed
         finally:
             self._run.finish(self, result)
 
@@ -369,5 +373,8 @@ def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
     if error is None:
         written.set_result(None)
     else:
-        written.set_exception(copy(error))  # the call writes to it; the run raises the other one
+        told = copy(error)  # the call writes to it; the run raises the other one
+        if isinstance(told, JournalError):
+            told.advice = Advice.REPEAT  # by the next run: nothing was sent
+        written.set_exception(told)
         written.exception()  # the run may have ended: nobody has to ask for it

@@ -169,6 +169,7 @@ class SqliteLedger:
                 return await to_the_end(loop.run_in_executor(self._thread, work))
             except sqlite3.OperationalError:  # the others are errors of ours
                 if (left := began + self._patience - monotonic()) <= 0:
+                    self._patience = 0.0  # the writes that come after it try once
                     raise self._error(f"{_LOCKED}; its rows are kept: run the same again") from None
             if not pause:
                 _logger.warning("the journal %s %s: the run waits", self._path, _LOCKED)

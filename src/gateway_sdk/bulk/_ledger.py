@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from gateway_sdk import errors
-from gateway_sdk.bulk.results import Failure, Ledger
+from gateway_sdk.bulk.results import Entry, Failure, Ledger
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Advice, Outcome
@@ -35,6 +36,7 @@ class Recorder:
 
     ledger: Ledger | None
     fail: Callable[[BaseException], None]
+    unwritten: list[Entry] = field(default_factory=list[Entry])  # of items that have ended
     _asked: dict[str, list[tuple[Any, Answered]]] = field(
         default_factory=lambda: {"write": [], "read": []}
     )
@@ -46,7 +48,14 @@ class Recorder:
             if self._working is not None:
                 await asyncio.wait([self._working])
             await self._work()  # asyncio cancels that task too at the end of a program
+            if again := [(entry, partial(self._keep, entry)) for entry in self.unwritten]:
+                self.unwritten = []
+                await self._pass(again, self.ledger.write)  # the disk may have room by now
             await self.ledger.aclose()
+
+    def _keep(self, entry: Entry, answer: Any) -> None:
+        if isinstance(answer, Exception):
+            self.unwritten.append(entry)
 
     def ask(self, ask: str, what: Any, answered: Answered) -> None:
         self._asked[ask].append((what, answered))

@@ -29,7 +29,7 @@ from gateway_sdk.bulk._ledger import Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages, was_answered
 from gateway_sdk.bulk._source import digest_of, make_source
-from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress
+from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress, State
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
@@ -398,3 +398,17 @@ class Runner:
                 await asyncio.wait(self._tasks)
         finally:
             await self.recorder.aclose()
+            done = [it for it in self.recorder.unwritten if it.once and it.state is State.DONE]
+            if done and self._error is not None:
+                _tell_lost(self._error, len(done))
+
+
+def _tell_lost(error: BaseException, items: int) -> None:
+    text = (
+        f"items that were done, and that the next run calls unknown: {items}; only this run has "
+        "yielded their results"
+    )
+    if isinstance(error, GatewayError):
+        error.args = (f"{error.args[0]}; {text}",)
+    else:  # of a ledger of the user
+        error.add_note(text)

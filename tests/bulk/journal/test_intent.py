@@ -1,7 +1,6 @@
 """Writes that must not be repeated: the disk has a row before a byte of the request is sent."""
 
 import asyncio
-import json
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +17,6 @@ import respx
 
 from gateway_sdk import GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
 from tests.bulk.runs import JOB, Answering, Memory, created, fetch, rows, session
-from tests.support import virtual_time
 from tests.support.scripted import Step, scripted
 
 
@@ -154,6 +152,9 @@ async def test_nothing_is_sent_if_the_disk_fails(
     assert {(error.operation, error.outcome) for error in seen} == {
         ("create_customer", Outcome.NOT_SENT)
     }
+    disk.before = lambda: None
+    made = await fetch(path, ["Ada", "Bob"], create)
+    assert [(it.error, it.from_journal) for it in made.values()] == [(None, False)] * 2
 
 
 @pytest.mark.parametrize(
@@ -333,75 +334,3 @@ async def test_a_call_in_another_event_loop_is_not_sent(path: Path) -> None:
     assert isinstance(error, errors.SessionStateError)
     assert "in the event loop of the run" in str(error)
     assert error.outcome is Outcome.NOT_SENT
-
-
-class Halt(BaseException): ...
-
-
-CREATED, TOO_MANY = httpx.Response(200, json={}), httpx.Response(429)
-AWAY = errors.LoginRequiredError("away")
-FAILURES: dict[type[BaseException], BaseException | None] = {
-    # What the run raises; what the function raises, if it is not the gateway that refuses.
-    errors.UnauthorizedError: None,
-    errors.OutageError: AWAY,
-    Halt: Halt(),
-}
-
-
-@pytest.mark.parametrize(
-    ("reply", "end", "state", "seconds"),
-    [
-        (CREATED, "reply", "done", 10),
-        (TOO_MANY, "reply", "interrupted", 10),  # it is not sent again
-        (CREATED, "deadline", "unknown", 5),
-        (CREATED, "close", "unknown", 2),
-    ],
-)
-@pytest.mark.parametrize("retry", [None, RetryPolicy()])
-@pytest.mark.parametrize("failure", FAILURES)
-@virtual_time.in_virtual_time
-async def test_a_run_that_fails_waits_for_the_replies_to_what_was_sent_once(
-    reply: httpx.Response,
-    end: str,
-    state: str,
-    seconds: float,
-    retry: RetryPolicy | None,
-    failure: type[BaseException],
-) -> None:
-    """It begins nothing more and cuts what may be repeated; the user may still end it at once."""
-    ledger, asked, seen = Memory(), list[str](), list[str]()
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        name = json.loads(request.content or '{"customerName": "read"}')["customerName"]
-        asked.append(name)
-        await asyncio.sleep({"Ada": 10, "Eve": 1}.get(name, 1000))
-        return reply if name == "Ada" else httpx.Response(401)
-
-    async def call(name: str) -> Any:
-        if name == "Bob":
-            return await gateway.country_data.list_countries()
-        if name == "Eve" and (raised := FAILURES[failure]):
-            await asyncio.sleep(1)
-            raise raised
-        return await creating(gateway)(name)
-
-    async def take() -> None:
-        async for result in run:
-            seen.append(result.item)
-
-    options = {"concurrency": 3, "patience": 0, "deadline": 5 if end == "deadline" else None}
-    async with session(answer, retry=retry) as gateway:
-        run: Any = bulk.run(call, ["Ada", "Bob", "Eve", "Dan"], journal=ledger, **options)
-        taking = asyncio.ensure_future(take())
-        await asyncio.wait([taking], timeout=2 if end == "close" else None)
-        taking.cancel()
-        await asyncio.wait([taking])
-        await run.aclose()
-
-    assert taking.cancelled() if end == "close" else isinstance(taking.exception(), failure)
-    assert virtual_time.now() == seconds
-    assert sorted(asked) == ["Ada", *["Eve"] * (FAILURES[failure] is None), "read"]
-    states = {entry.item: entry.state.value for entry in ledger.entries.values()}
-    assert states.pop('"Eve"', "interrupted") == "interrupted"
-    assert states == {'"Ada"': state}
-    assert seen == (["Ada"] if end != "close" and state != "interrupted" else [])

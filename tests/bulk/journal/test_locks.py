@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import JournalError
+from gateway_sdk import JournalError, bulk
 from gateway_sdk.bulk import _journal
-from tests.bulk.runs import Answering, created, fetch, refused, rows, same, session
+from tests.bulk.runs import JOB, Answering, created, fetch, refused, rows, same, session
 
 READER, WRITER = "select * from items", "begin immediate"
 HOLD = """
@@ -138,6 +138,31 @@ async def test_the_patience_of_a_run_ends_the_wait(
         assert clock.now <= patience + 3 * step
 
     assert (await fetch(path, [1], refused))[1].value == 1
+
+
+@pytest.mark.parametrize("is_released", [False, True])
+async def test_a_lock_that_stays_loses_no_reply(
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_released: bool
+) -> None:
+    """The customer is yielded before the error; the run tries once more to write when it closes."""
+    with ExitStack() as locks:
+
+        async def create(item: int) -> Any:
+            done = await gateway.customer.create_customer({"customerName": str(item)})
+            clock = Clock(monkeypatch, step=2.0)
+            release = locks.enter_context(connection(path, WRITER))
+            clock.releases |= {3: release} if is_released else {}  # when the last try begins
+            return done
+
+        async with session(Answering(created)) as gateway:
+            run = bulk.run(create, [1], journal=path, job=JOB, patience=3)
+            assert (await anext(run)).value == {"customerId": "c-1"}
+            with pytest.raises(JournalError, match="kept: run the same again") as caught:
+                await anext(run)
+
+    assert ("calls unknown: 1;" in str(caught.value)) is not is_released
+    assert [row["state"] for row in rows(path)] == ["done" if is_released else "begun"]
+    assert len(bulk.unknown(path)) == (not is_released)
 
 
 async def test_a_run_that_waits_for_a_lock_can_be_cancelled(
