@@ -343,7 +343,6 @@ def test_refused_items_do_not_come_back_together() -> None:
     ("limit", "requests", "kind"),
     [
         ({"patience": 0}, 1, errors.RateLimitedError),
-        ({"patience": 3.9}, 1, errors.RateLimitedError),
         ({"patience": 11.9}, 3, errors.RateLimitedError),
         ({"deadline": 10.0}, 3, errors.DeadlineExceededError),
     ],

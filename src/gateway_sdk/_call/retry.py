@@ -31,7 +31,7 @@ _TOO_MANY: Final = 429
 _CONNECT_WAITS: Final = 0.1, 1.0
 """Seconds between attempts to connect, at least and at most: a gateway that comes back is seen
 soon, and one that is away is not asked without a pause."""
-_TOO_LONG: Final = "the gateway asks for a longer wait than retry_after_max"
+TOO_LONG: Final = "the gateway asks for a longer wait than retry_after_max"
 _TOO_LATE: Final = "the deadline leaves no time for another attempt"
 _NO_BUDGET: Final = "no retry is left in the retry_budget of the session or of the bulk run"
 
@@ -73,7 +73,7 @@ class Patience:
         if self._is_unsent:
             return min(max(backoff, _CONNECT_WAITS[0]), _CONNECT_WAITS[1])
         # In addition, so that callers who were asked to wait do not come back together.
-        return _retry_after(_error_of(state)) + backoff
+        return retry_after(_error_of(state)) + backoff
 
     def ends_after(self, state: RetryCallState) -> bool:
         error, wait = _error_of(state), state.upcoming_sleep
@@ -99,8 +99,8 @@ class Patience:
     def _obstacle(self, error: GatewayError, wait: float, *, is_free: bool) -> str:
         # The next attempt may be as fast as the fastest so far.
         fastest = min(map(_took, self._made), default=0.0)
-        if not is_free and _retry_after(error) > self._policy.retry_after_max:
-            return _TOO_LONG
+        if not is_free and retry_after(error) > self._policy.retry_after_max:
+            return TOO_LONG
         if asyncio.get_running_loop().time() + wait + fastest >= self._ends:
             return _TOO_LATE
         return "" if is_free or self._spend() else _NO_BUDGET
@@ -148,7 +148,7 @@ def _error_of(state: RetryCallState) -> GatewayError:
     return error
 
 
-def _retry_after(error: GatewayError) -> float:
+def retry_after(error: BaseException) -> float:
     """Return the seconds that the gateway asked to wait; 0 if it did not ask."""
     return (isinstance(error, StatusError) and error.retry_after) or 0.0
 

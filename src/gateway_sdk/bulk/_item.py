@@ -67,6 +67,7 @@ class Work(RunItem):
     is_probe = False
     attempts = 0
     elapsed = 0.0
+    due = 0.0  # when it may be called again, by the loop's clock
     began: float | None = None  # the call; None before its first step
     _sends_once = False  # whether a request is sent that must not be sent twice
     _intent: asyncio.Future[None] | None = None  # done when this is on the disk

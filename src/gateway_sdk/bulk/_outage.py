@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from typing import Final
 
+from gateway_sdk._call.retry import TOO_LONG, retry_after
 from gateway_sdk.bulk.results import Outage
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -33,13 +35,6 @@ _LONGEST_PAUSE: Final = 30.0
 """Seconds at which the doubling stops: then a gateway that is back is seen within them."""
 
 
-def was_answered(error: BaseException) -> bool:
-    """Tell whether an error proves that the gateway works."""
-    if not isinstance(error, StatusError) or isinstance(error, ServerError):
-        return False
-    return error.advice is not Advice.LOG_IN
-
-
 @dataclass(eq=False)
 class Outages:
     patience: float | None
@@ -48,6 +43,7 @@ class Outages:
     end: Callable[[GatewayError], None]
     now: Outage | None = None
     _failed: int = 0  # items in a row
+    _ends: float = inf  # when the patience does, by the loop's clock
     _pause: float = 0.0
     _timers: list[asyncio.TimerHandle] = field(default_factory=list)
     _is_due: bool = False
@@ -62,6 +58,18 @@ class Outages:
         is_probe, self._is_due = self._is_due, False
         return is_probe
 
+    def works(self, error: BaseException | None) -> bool:
+        """Tell whether the end of a call proves that the gateway works."""
+        if error is None:
+            return True
+        if not isinstance(error, StatusError) or isinstance(error, ServerError):
+            return False
+        return error.advice is not Advice.LOG_IN and not self.asks_too_long(error)
+
+    def asks_too_long(self, error: GatewayError) -> bool:
+        """Tell whether the gateway asks for a longer wait than the session, or the run, waits."""
+        return error.no_retry == TOO_LONG or retry_after(error) > (self.patience or inf)
+
     def failed(self, error: GatewayError, failures: int, *, is_first: bool) -> bool:
         """Tell whether the failure of an item is its result; those in outages are not counted."""
         if self.now is not None:
@@ -71,7 +79,8 @@ class Outages:
         is_last = failures > LATER_ROUNDS
         # That there is no connection cannot be the item's fault.
         is_away = is_last and isinstance(error, ConnectionFailedError)
-        if self._failed >= _IN_A_ROW or is_away or error.advice is Advice.LOG_IN:
+        is_told = error.advice is Advice.LOG_IN or (self.asks_too_long(error) and not is_last)
+        if self._failed >= _IN_A_ROW or is_away or is_told:
             self._begin(error)
             return False
         return is_last
@@ -80,14 +89,20 @@ class Outages:
         self.now = Outage(error, datetime.now(UTC))
         _logger.warning("a bulk run waits, because of: %s", error)
         self._pause = _FIRST_PAUSE / 2
-        self.probe_failed()
         if self.patience is not None:
-            self._in(self.patience, partial(self._give_up, self.now))
+            self._ends = asyncio.get_running_loop().time() + self.patience
+            why = f"there was no success for {self.patience:g} s"
+            self._in(self.patience, partial(self._give_up, self.now, why))
         self.changed(self.now)
+        self.probe_failed(error)
 
-    def probe_failed(self) -> None:
+    def probe_failed(self, error: BaseException) -> None:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        self._in(self._pause, self._let_one_try)
+        asked = retry_after(error)
+        self._in(max(self._pause, asked), self._let_one_try)
+        if asked and self.now and asked >= self._ends - asyncio.get_running_loop().time():
+            why = f"the gateway asks for a wait of {asked:g} s, longer than patience allows"
+            self._in(0, partial(self._give_up, self.now, why))
 
     def _in(self, seconds: float, what: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, what))
@@ -96,10 +111,10 @@ class Outages:
         self._is_due = True
         self.wake()
 
-    def _give_up(self, outage: Outage) -> None:
+    def _give_up(self, outage: Outage, why: str) -> None:
         error = OutageError(
-            f"there was no success for {self.patience:g} s, since {outage.since:%H:%M:%S} UTC: "
-            f"{outage.error.summary}; the other items were not fetched"
+            f"{why}, since {outage.since:%H:%M:%S} UTC: {outage.error.summary}; the other items "
+            "were not fetched"
         )
         error.advice = outage.error.advice
         error.__cause__ = outage.error

@@ -21,13 +21,13 @@ from operator import attrgetter
 from typing import Any, Final
 
 from gateway_sdk._call.events import ITEMS
-from gateway_sdk._call.retry import Bucket
+from gateway_sdk._call.retry import Bucket, retry_after
 from gateway_sdk._python import tell
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._item import Work
 from gateway_sdk.bulk._ledger import Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
-from gateway_sdk.bulk._outage import Outages, was_answered
+from gateway_sdk.bulk._outage import Outages
 from gateway_sdk.bulk._source import digest_of, make_source
 from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress, State
 from gateway_sdk.errors import (
@@ -61,6 +61,9 @@ _LONGEST_WAIT: Final = 30.0
 
 _SPREAD: Final = 1.0
 """The largest random addition in seconds, so that items are not repeated together."""
+
+_LATE: Final = 0.01
+"""Seconds by which a timer may be early."""
 
 _BUDGET: Final = RetryBudget(share=1.0)
 """The retries of a run, apart from those of its sessions: at most one more request per item. What
@@ -211,11 +214,16 @@ class Runner:
         held = self._held - (len(self._later) if self._outages.now else 0)
         if held < AHEAD * self.limit.size and (taken := self._source.next()):
             self._take(taken[0])
-        elif self._later and not self._source.is_asked:
-            self._begin(self._later.popleft())
+        elif (work := self._due()) and not self._source.is_asked:
+            self._later.remove(work)
+            self._begin(work)
         else:
             return False
         return True
+
+    def _due(self) -> Work | None:
+        now = self.loop.time()
+        return next((work for work in self._later if work.due <= now), None)
 
     def _has_room(self) -> bool:
         now = self.loop.time()
@@ -291,6 +299,7 @@ class Runner:
                 next_wait = min(2 * next_wait, _LONGEST_WAIT)
                 waited += asked + spread
                 is_over = self.patience is not None and waited > self.patience
+                is_over = is_over or self._outages.asks_too_long(error)
                 if is_over or self.is_closing or not work.may_begin_again(error):
                     raise
                 work.refused(error, asked + spread)
@@ -313,16 +322,19 @@ class Runner:
         work.end(error)
         # At the end of a program, asyncio cancels the calls before it closes the run.
         is_cut = task.cancelled() and work.may_repeat
-        if error is None or was_answered(error):
+        if self._outages.works(error):
             self._outages.over()
-        elif work.is_probe and self._outages.now:
-            self._outages.probe_failed()
+        elif error and work.is_probe and self._outages.now:
+            self._outages.probe_failed(error)
         if is_cut and not self.is_closing:
             self._end_early(work)
         elif is_cut or (isinstance(error, GatewayError) and self._may_pass(work, error)):
             work.withdraw()
             self._under_way.discard(work)
             self._later.append(work)
+            if error and (seconds := retry_after(error)):
+                work.due = self.loop.time() + seconds
+                self.loop.call_at(work.due + _LATE, self.wake)
             self.wake()
         else:
             work.keep(None if error else task.result())
@@ -334,7 +346,8 @@ class Runner:
             return False
         if error.token_is_static:
             self.fail(error)  # all other items would fail too
-        if self.is_closing or isinstance(error, RateLimitedError):
+        is_busy = isinstance(error, RateLimitedError) and not self._outages.asks_too_long(error)
+        if self.is_closing or is_busy:
             return self.is_closing
         is_first, work.has_failed = not work.has_failed, True
         work.failures += self._outages.now is None
