@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import json
 import re
 from collections.abc import Iterable
 
@@ -50,6 +51,16 @@ TABLE: dict[type[GatewayError], Advice] = {
     errors.TokenRejectedError: LOG_IN,
 }
 """After each class, if nothing was done."""
+
+ENDS_A_CALL = (
+    errors.SessionStateError,
+    errors.UploadFailedError,
+    errors.ReplyLostError,
+    errors.DeadlineExceededError,
+    errors.StatusError,
+    errors.UnexpectedReplyError,
+)
+"""May end a call that did something: their class alone proves nothing."""
 
 BY_STATUS: dict[int, Advice] = {**dict.fromkeys(PASSING, REPEAT), 501: FIX, 505: FIX}
 """Statuses that differ from their class."""
@@ -100,11 +111,36 @@ def test_every_error_is_decided(
 ) -> None:
     """A class that is not in the table, for example a new one, fails here."""
     for error, advice in _examples(kind):
-        assert error.advice is advice  # outside of a call
+        is_known = kind in STATUSES or not issubclass(kind, ENDS_A_CALL)
+        assert error.advice is (advice if is_known else CHECK)  # outside of a call
         assert not error.token_is_static
         _ended(error, outcome, repeatability)
 
         assert error.advice is (CHECK if (outcome, repeatability) in DOUBT else advice)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("repeatability", Repeatability)
+@pytest.mark.parametrize("outcome", Outcome)
+def test_what_another_library_makes_again_of_an_error_never_invites_a_second_write(
+    kind: type[GatewayError], repeatability: Repeatability, outcome: Outcome
+) -> None:
+    """Celery and taskiq do so with JSON; Ray derives a class from ours."""
+    for error, _ in _examples(kind):
+        _ended(error, outcome, repeatability)
+        rebuilt = kind(*json.loads(json.dumps(error.args)))
+        derived = type("OfRay", (OfRay, kind), {})(error)
+        assert "message" in str(rebuilt)
+        for again in (rebuilt, derived):
+            if issubclass(kind, ENDS_A_CALL):
+                assert (again.outcome, again.advice) == (UNKNOWN, CHECK)
+            else:  # none of these ends a call that did something which must not be done twice
+                assert again.advice is TABLE[kind]
+
+
+class OfRay(Exception):  # noqa: N818 - as ray.exceptions.RayTaskError
+    def __init__(self, cause: Exception) -> None:
+        self.args = (cause,)
 
 
 def test_the_drawing_in_the_docstring_is_the_tree() -> None:

@@ -37,6 +37,7 @@ from gateway_sdk.errors import (
     RateLimitedError,
 )
 from gateway_sdk.observer import Observer, RunInfo
+from gateway_sdk.outcome import Outcome
 from gateway_sdk.retry_policy import RetryBudget
 
 AHEAD: Final = 8
@@ -361,7 +362,9 @@ class Runner:
     def _interruption(self, work: Work) -> GatewayError:
         """Return the error of an item whose call was ended early, or not begun."""
         if work.began is None:
-            return DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
+            unbegun = DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
+            unbegun.outcome = Outcome.NOT_SENT
+            return unbegun
         if self.is_closing:
             return work.interrupted("the run was closed before the call had ended", GatewayError)
         if self._has_expired:

@@ -20,7 +20,7 @@ from gateway_sdk.bulk import BulkResult, Progress
 from gateway_sdk.bulk.results import Results as Yielded
 from gateway_sdk.cluster._worker import ONCE, EndOfRun, Sealed, Work, call_by_name
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
-from gateway_sdk.outcome import Outcome, Repeatability
+from gateway_sdk.outcome import Advice, Outcome, Repeatability
 from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
@@ -40,7 +40,7 @@ _HELD: Final = {"headers", "http_client", "observers", "rate_limit", "token_head
 """Settings of a session that hold secrets, or that cannot travel."""
 
 _KILLED: Final = GatewayError("each process ended that did this item alone")
-_KILLED.outcome = Outcome.UNKNOWN
+_KILLED.outcome, _KILLED.advice = Outcome.UNKNOWN, Advice.FIX
 
 
 def run(

@@ -128,6 +128,8 @@ class SessionStateError(GatewayError, RuntimeError):
     Its `advice` is REPEAT if the session is closed: a call of a new one may succeed.
     """
 
+    outcome = Outcome.UNKNOWN
+
 
 class JournalError(GatewayError):
     """The journal of a bulk run cannot be used; nothing is lost."""
@@ -158,6 +160,8 @@ class ConnectionFailedError(GatewayError):
 
 class UploadFailedError(GatewayError):
     """The content could not be sent completely: it raised an error, or changed meanwhile."""
+
+    outcome = Outcome.UNKNOWN
 
 
 class ReplyLostError(GatewayError):
@@ -197,6 +201,7 @@ class DeadlineExceededError(GatewayError, TimeoutError):
             the deadline of the run.
     """
 
+    outcome = Outcome.UNKNOWN
     _advice = Advice.REPEAT
     phase: Phase | None = None
 
@@ -204,6 +209,7 @@ class DeadlineExceededError(GatewayError, TimeoutError):
 class _ReplyError(GatewayError):
     """The base of the two errors that hold a reply."""
 
+    outcome = Outcome.UNKNOWN
     body: bytes = b""
     headers: Mapping[str, str] = _NO_HEADERS
 
@@ -211,21 +217,22 @@ class _ReplyError(GatewayError):
         self,
         message: str,
         *,
-        status: int,
+        status: int = 0,  # unknown
         body: bytes = b"",
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         super().__init__(message)
         self.status, self.body, self.headers = status, body, headers
-        if status in _TEMPORARY:
-            self._advice = Advice.REPEAT
+        if status:
+            self._advice = Advice.REPEAT if status in _TEMPORARY else self._advice
 
 
 class StatusError(_ReplyError):
     """The gateway answered with an error status.
 
     Attributes:
-        status: The HTTP status; only it decides the class of the error.
+        status: The HTTP status; only it decides the class of the error. 0 if the error was made
+            again from its text.
         payload: The gateway's error record; None if the body is not a JSON object.
         body: The decompressed bytes of the reply. They are incomplete if the reply was too large
             or the connection broke off; the message then says so.

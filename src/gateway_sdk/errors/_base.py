@@ -92,7 +92,8 @@ class GatewayError(Exception):
 
     Attributes:
         operation: The operation's name, such as "cancel_order"; None outside of a call.
-        outcome: What the gateway did, over all attempts of the call.
+        outcome: What the gateway did, over all attempts of the call. An error that was made again
+            from its class and text, as by a queue with JSON, says UNKNOWN where a call may end so.
         attempts: Every attempt, oldest first; empty if none was made.
         repeatability: What sending the operation twice would do; None outside of a call. ONCE for
             an idempotent operation under `RetryPolicy(repeat_idempotent=False)`.
@@ -133,9 +134,10 @@ class GatewayError(Exception):
         the cause of the error asks for. An error that your own code raises in a call (a token
         source, a document) can set it; CHECK still goes before.
         """
-        if self.writes:  # the run has decided, for the item
+        is_set = self.repeatability is None and "_advice" in vars(self)  # and there is no call
+        if is_set or self.writes:  # the run has decided, for the item
             return self._advice
-        if self.repeatability in (None, Repeatability.READ) or self.outcome < Outcome.UNKNOWN:
+        if self.repeatability is Repeatability.READ or self.outcome < Outcome.UNKNOWN:
             return self._advice
         if self.outcome is Outcome.UNKNOWN and self.repeatability is Repeatability.IDEMPOTENT:
             return self._advice

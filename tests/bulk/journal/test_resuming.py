@@ -123,7 +123,7 @@ FATES: dict[str, tuple[Call, list[Step], tuple[Any, ...]]] = {
     "of the user": (raising(OwnError("canary")), [],
         ("failed", 0, "NotFoundError", "NOT_SENT", None, "fix")),
     "half of a surrogate pair": (raising(errors.NotFoundError("no \ud800", status=404)), [],
-        ("failed", 0, "NotFoundError", "NOT_SENT", 404, "fix")),
+        ("failed", 0, "NotFoundError", "UNKNOWN", 404, "fix")),
 }  # fmt: skip
 
 
