@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, RateLimit
+from gateway_sdk._call import call
 from gateway_sdk._transport import transmission
 from tests.support.raw_server import body_of, field, serving
 
@@ -44,18 +45,39 @@ class Holding(httpx.AsyncBaseTransport):
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
 
-@pytest.mark.parametrize("waits_for", ["slot", "turn", "turn of a transport"])
+class Silent:
+    """A source that gives tokens, until it needs a login."""
+
+    def __init__(self) -> None:
+        self.has_login, self.asked, self.now = asyncio.Event(), asyncio.Event(), "old"
+        self.has_login.set()
+
+    async def token(self, rejected: object = None) -> str:
+        self.asked.set()
+        await self.has_login.wait()
+        return self.now
+
+
+def _options(waits_for: str, gateway: Holding) -> dict[str, Any]:
+    options: dict[str, Any] = {"max_connections": 1, "retry": None}
+    if waits_for != "slot":
+        options = {"rate_limit": RateLimit(1, 0.1), "retry": None}
+    if waits_for == "turn of a transport":
+        options["transport"] = gateway
+    return options
+
+
+WAITS = pytest.mark.parametrize("waits_for", ["slot", "turn", "turn of a transport"])
+
+
+@WAITS
 async def test_a_call_that_has_waited_takes_the_token_of_now(
     waits_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one of before may have expired, and a stream cannot be sent again after a 401."""
     monkeypatch.setattr(transmission, "LONG", 0.0)
     source, gateway = Turning(), Holding()
-    options: dict[str, Any] = {"max_connections": 1, "retry": None}
-    if waits_for != "slot":
-        options = {"rate_limit": RateLimit(1, 0.1), "retry": None}
-    if waits_for == "turn of a transport":
-        options["transport"] = gateway
+    options = _options(waits_for, gateway)
     async with (
         serving(gateway.serve) as port,
         GatewaySession(f"http://127.0.0.1:{port}", access_token=source, **options) as session,
@@ -67,6 +89,34 @@ async def test_a_call_that_has_waited_takes_the_token_of_now(
         await asyncio.gather(*calls)
 
     assert gateway.tokens == ["Bearer first", "Bearer second"]
+
+
+@WAITS
+async def test_a_call_that_waits_for_a_login_lets_others_go_first(
+    waits_for: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transmission, "LONG", 0.0)
+    monkeypatch.setattr(call, "LONG", 0.0)
+    source, gateway = Silent(), Holding()
+    options = _options(waits_for, gateway)
+    async with (
+        serving(gateway.serve) as port,
+        GatewaySession(f"http://127.0.0.1:{port}", access_token="b", **options) as session,
+    ):
+        of_another = session.with_options(access_token=source)
+        first = asyncio.create_task(session.aml.upload_document(b"x"))
+        await gateway.asked.wait()
+        late = [asyncio.create_task(of_another.aml.upload_document(b"x")) for _ in range(2)]
+        await source.asked.wait()
+        others = [asyncio.create_task(session.aml.upload_document(b"x")) for _ in range(2)]
+        source.has_login.clear()
+        gateway.may_answer.set()
+        await asyncio.gather(first, *others)
+        source.now = "new"
+        source.has_login.set()
+        await asyncio.gather(*late)
+
+    assert gateway.tokens == ["Bearer b"] * 3 + ["Bearer new"] * 2
 
 
 async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now(

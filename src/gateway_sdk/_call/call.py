@@ -1,13 +1,11 @@
 """One call, from its first attempt to its last: token, attempts, outcome, deadline."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -27,7 +25,13 @@ from gateway_sdk._http.request import (
     RequestTemplate,
     prepare,
 )
-from gateway_sdk._transport.transmission import Request, Transmission, Transport, hide_frames
+from gateway_sdk._transport.transmission import (
+    LONG,
+    Request,
+    Transmission,
+    Transport,
+    hide_frames,
+)
 from gateway_sdk.auth.source import (
     StaticTokenSource,
     authorization,
@@ -50,11 +54,11 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_
 if TYPE_CHECKING:
     from gateway_sdk._content.body import Body
 
-_logger = logging.getLogger("gateway_sdk")
-
 T = TypeVar("T")
 
-_CONNECT: Final = replace(LIST_COUNTRIES, name="connect")  # which errors name; it is never sent
+
+class _TokenIsLateError(Exception):
+    """A request leaves the queue: others may need its slot and its turn."""
 
 
 class Unchecked(partial[object]):
@@ -277,7 +281,20 @@ class Call:
                 return value
 
     async def _take_token_again(self) -> None:
-        # While the request waited, its token may have expired.
+        # While the request waited, its token may have expired. It has a slot and a turn now, with
+        # which a source is not waited for that may be silent for long.
+        silence = self._options.silence
+        if ready_token(self._options.access_token) is None and (
+            silence.lacks_login or silence.seconds
+        ):
+            raise _TokenIsLateError
+        try:
+            async with asyncio.timeout(LONG):
+                await self._put_token()
+        except TimeoutError:
+            raise _TokenIsLateError from None
+
+    async def _put_token(self) -> None:
         how = self._sent.transmission
         how.waits_for = "token"
         self._token = ready_token(self._options.access_token) or await self._fetch_token()
@@ -305,7 +322,7 @@ class Call:
         began = time.monotonic()
         try:
             try:
-                reply = self.reply = await self._transport.exchange(request)
+                reply = self.reply = await self._exchange(request)
                 how.status, reply.forwarded = reply.status, how.forwarded
                 if not reply.is_complete(self._shared.max_reply_bytes):
                     await self._read_body(reply)
@@ -328,6 +345,15 @@ class Call:
             if self._watch is not None:
                 self._watch.ended(self.attempts[-1])
         return value
+
+    async def _exchange(self, request: Request) -> RawReply:
+        try:
+            return await self._transport.exchange(request)
+        except _TokenIsLateError:
+            await self._put_token()
+        how = request.transmission
+        how.sent, how.on_waited = not self._shared.tells_what_was_sent, None
+        return await self._transport.exchange(request)
 
     async def _record_intent(self) -> None:
         self._is_intended = True
@@ -399,42 +425,3 @@ class Call:
         except (ContentError, ValidationError) as error:
             by_interface = self._into is None and self._operation is LIST_COUNTRIES
             raise unexpected_reply(reply, error, by_interface=by_interface) from None
-
-
-class Connecting(Call):
-    """A call that ends before its request: with a token, and a connection for the next call."""
-
-    def __init__(self, caller: Caller) -> None:
-        super().__init__(caller.shared, caller.options, _CONNECT)
-
-    async def connect(self) -> None:
-        try:
-            self._transport = self._shared.open()
-            with CallScope(self._shared.calls, self._options.deadline) as self._scope:
-                await self._shared.prepare()
-                template = self._template()
-                self._request = prepare(template, template.target(NO_VALUES), None, None, None)
-                await self._send(template)
-        except BaseException as error:
-            self._end(error)
-            raise
-
-    async def _with_token(self) -> None:
-        if ready_token(self._options.access_token) is None:
-            await self._fetch_token()
-        await self._attempt()
-
-    async def _attempt(self) -> None:
-        request, began = self._request_with_token(), time.monotonic()
-        how = request.transmission
-        try:
-            try:
-                if not await self._transport.connect(request):
-                    _logger.info("connect: a token only: httpx opens the connections")
-            except (GatewayError, httpx.HTTPError) as error:
-                raise_failure(error, request, None, is_ours=True)
-        except BaseException as error:
-            hide_frames(error)
-            self._scope.phase, name = how.phase, type(error).__name__
-            self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
-            raise

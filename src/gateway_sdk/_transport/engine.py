@@ -75,7 +75,7 @@ class Slots:
             self.waiters.pop(slot, None)
             if timer is not None:
                 timer.cancel()
-            transmission.slot_wait = loop.time() - began
+            transmission.slot_wait += loop.time() - began
 
     def give_back(self) -> None:
         """Give a slot back: to the caller that waits longest, if there is one."""

@@ -96,7 +96,7 @@ class Transmission:
             try:
                 await limiter.enter()
             finally:
-                self.rate_wait = loop.time() - began
+                self.rate_wait += loop.time() - began
             self.on_sent, self.waits_for = limiter.begin, None
         if self.on_waited is not None and self.slot_wait + self.rate_wait > LONG:
             await self.on_waited()
