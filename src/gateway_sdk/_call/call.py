@@ -342,6 +342,7 @@ class Call:
         else:
             self._succeeded = (how, time.monotonic() - began)
         finally:
+            how.on_admitted = how.on_waited = None  # a cycle, which would keep the request
             if self._watch is not None:
                 self._watch.ended(self.attempts[-1])
         return value
