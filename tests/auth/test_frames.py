@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from gateway_sdk import (
-    AuthError,
     ConfigurationError,
     GatewayError,
     GatewaySession,
@@ -70,7 +69,7 @@ def make(**settings: Any) -> GatewaySession:
         (lambda _: make(access_token=SECRET, timeout=0), ConfigurationError),
         (lambda _: GatewaySession.from_env(access_token=WRONG), ConfigurationError),
         (lambda _: SESSION.with_options(access_token=WRONG), ConfigurationError),
-        (call, AuthError),
+        (call, ConfigurationError),
     ],
 )
 async def test_no_frame_of_ours_holds_the_token(

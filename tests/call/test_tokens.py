@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import httpx
@@ -24,6 +25,7 @@ from gateway_sdk import (
     UnauthorizedError,
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
+from gateway_sdk.auth.source import FunctionTokenSource
 from tests.support.calls import CALLS, Call
 from tests.support.scripted import ScriptedEngine, Step, scripted
 from tests.support.secrecy import texts_of
@@ -132,56 +134,90 @@ async def test_what_no_bearer_token_can_be_is_refused(
     with pytest.raises(ConfigurationError, match=problem) as at_once:
         GatewaySession("https://gateway.test", access_token=SecretStr(text))
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=giving(text))
-    with pytest.raises(AuthError, match=problem) as later:
+    with pytest.raises(ConfigurationError, match=problem) as later:
         await CALLS["order_history"](gateway)
 
     assert engine.requests == []
-    assert later.value.outcome is Outcome.NOT_SENT
+    assert (later.value.outcome, later.value.advice) == (Outcome.NOT_SENT, Advice.FIX)
     for error in (at_once.value, later.value):
         assert "CAN" not in texts_of(error)
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "message", "advice"),
     [
-        (giving(7), "something that is not a token"),
-        (giving(LookupError("CANARY")), "failed: LookupError"),
-        (lambda: "token", "make it async"),
-        (lambda: None, "make it async"),
-        (needing, "failed: TypeError"),
+        # No login helps against a mistake of the program: nobody may wait for one.
+        (giving(7), "^create_customer: access_token is no token: .* of the type int", Advice.FIX),
+        (giving(None), "of the type NoneType", Advice.FIX),
+        (giving({"access_token": "CANARY"}), "of the type dict", Advice.FIX),
+        (lambda: "token", "make it async", Advice.FIX),
+        (lambda: None, "make it async", Advice.FIX),
+        (giving(LookupError("CANARY")), "failed: LookupError", Advice.LOG_IN),
+        (needing, "failed: TypeError", Advice.LOG_IN),
         # An error of the package is not wrapped in another one.
-        (giving(AuthError("log in first")), "^create_customer: log in first"),
+        (giving(AuthError("log in first")), "^create_customer: log in first", Advice.LOG_IN),
     ],
 )
 async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
-    monkeypatch: pytest.MonkeyPatch, source: Callable[[], Any], message: str
+    monkeypatch: pytest.MonkeyPatch, source: Callable[[], Any], message: str, advice: Advice
 ) -> None:
-    """Whatever goes wrong in a source is an AuthError; the cause is kept, but not its text."""
+    """The cause is kept, but not its text."""
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
 
-    with pytest.raises(AuthError, match=message) as caught:
+    with pytest.raises((AuthError, ConfigurationError), match=message) as caught:
         await CALLS["create_customer"](gateway)
 
     assert engine.requests == []
     assert "CANARY" not in str(caught.value)
-    assert caught.value.advice is not Advice.CHECK
-    assert caught.value.outcome is Outcome.NOT_SENT
+    assert (caught.value.outcome, caught.value.advice) == (Outcome.NOT_SENT, advice)
+
+
+async def test_no_caller_gets_the_error_of_the_user_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A function may ask the caller's context for the user; a token without an end is not kept."""
+    user: ContextVar[str] = ContextVar("user")
+    may_answer = asyncio.Event()
+
+    async def token_of_user() -> str:
+        await may_answer.wait()
+        if user.get() == "ada":
+            raise AuthError("ada is not logged in")
+        return user.get()
+
+    async def call(name: str) -> None:
+        user.set(name)
+        await CALLS["order_history"](gateway)
+
+    gateway, engine, _ = scripted(monkeypatch, OK, OK, access_token=token_of_user)
+    calls = [asyncio.create_task(call(name)) for name in ("ada", "bob", "eve")]
+    for _ in range(9):
+        await asyncio.sleep(0)
+    may_answer.set()
+    errors = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [type(error) for error in errors] == [AuthError, type(None), type(None)]
+    assert sorted(sent_tokens(engine)) == ["bob", "eve"]
 
 
 async def test_calls_share_the_failure_that_they_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A function that fails is asked once for all of them, and again by the next call."""
-    asked, may_fail = 0, asyncio.Event()
+    """A function of tokens with an end is asked once for all, and again by the next call."""
+    asked, may_fail = -1, asyncio.Event()
     failures = LookupError(), LoginRequiredError("log in")
 
     async def failing() -> Token:
         nonlocal asked
         asked += 1
+        if not asked:
+            return first
         await may_fail.wait()
         raise failures[asked - 1]
 
-    gateway, _, _ = scripted(monkeypatch, access_token=failing)
+    first, source = Token("first", expires_at=time.time() + 3600), FunctionTokenSource(failing)
+    source.reject(await source.token())
+    gateway, _, _ = scripted(monkeypatch, access_token=source)
     for number, wanted in enumerate((AuthError, LoginRequiredError), 1):
         may_fail.clear()
         calls = [asyncio.create_task(CALLS["order_history"](gateway)) for _ in range(5)]

@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import (
-    AuthError,
+    ConfigurationError,
     ConnectionFailedError,
     ForbiddenError,
     GatewayError,
@@ -266,7 +266,7 @@ ENDS: Final[dict[str, tuple[type[Exception], type[Exception]]]] = {  # of a sess
     "time-out in the upload": (TimeoutError, TimeoutError),
     "time-out after it": (TimeoutError, TimeoutError),
     "content that fails": (UploadFailedError, LookupError),
-    "token with a line break": (AuthError, httpx.LocalProtocolError),
+    "token with a line break": (ConfigurationError, httpx.LocalProtocolError),
 }
 
 

@@ -106,7 +106,7 @@ class FunctionTokenSource:
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
         self._cached: CachedToken | None = None
-        self._asks_always = False
+        self._asks_always = self._has_end = False  # until it has returned a token
         self._renewal = SingleFlight(self._renew)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = asyncio.Lock()
@@ -124,11 +124,12 @@ class FunctionTokenSource:
             async with self._turn():
                 if (cached := self._cached) is not None and cached.lasts():
                     return cached.token
-                if self._failure is not failure:  # of the question that this caller waited for
+                has_failed = self._failure is not failure  # the question that this one waited for
+                if has_failed and self._has_end:
                     raise _failed(self._failure)
-                if not self._asks_always:
+                if not (self._asks_always or has_failed):
                     return await self._ask_for_all()
-        return await self._ask()
+        return await self._ask()  # in the caller's context: it may say whose token it is
 
     def reject(self, token: AccessToken) -> None:
         """Ask for another token next time, if this one is kept."""
@@ -184,14 +185,16 @@ class FunctionTokenSource:
     async def _ask(self) -> AccessToken:
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
-            raise AuthError("access_token is a plain function: make it async")
+            problem = "is a plain function: make it async"
+            raise ConfigurationError(problem, setting="access_token")
         token: AccessToken = await promised
-        self._asks_always = not isinstance(token, Token) or token.expires_at is None
+        self._has_end = isinstance(token, Token) and token.expires_at is not None
+        self._asks_always = not self._has_end
         if isinstance(token, Token):
             cached = CachedToken(token, DEFAULT_LEEWAY)
             if not cached.lasts():
                 raise _expired(token)
-            self._cached = None if self._asks_always else cached
+            self._cached = cached if self._has_end else None
         return token
 
 
@@ -247,7 +250,7 @@ def ready_token(source: TokenSource) -> Token | None:
 
 @hiding_frames(GatewayError)
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
-    """Return a token of the source that is valid in a header; AuthError if it returns none."""
+    """Return a token of the source; ConfigurationError if it is none, or not valid in a header."""
     try:
         token: Any = await (source.token(rejected) if rejected else source.token())
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - sources raise both
@@ -256,9 +259,10 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     if isinstance(token, Token):
         return token
     if not isinstance(token, str | SecretStr):
-        raise AuthError("the source of the access token returned something that is not a token")
+        told = f"is no token: its source returned an object of the type {type(token).__name__}"
+        raise ConfigurationError(told, setting="access_token")
     if problem := problem_of(text_of(token)):
-        raise AuthError(f"the access token from its source {problem}")
+        raise ConfigurationError(f"from its source {problem}", setting="access_token")
     return _HiddenToken(str.__str__(token)) if isinstance(token, str) else token
 
 
