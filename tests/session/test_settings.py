@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import certifi
 import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -232,6 +233,17 @@ async def test_ca_file_that_is_none() -> None:
         made = session(verify=verify)
         with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
             await made.__aenter__()
+
+
+@pytest.mark.parametrize("own", [{}, {"SSL_CERT_FILE": certifi.where()}])
+async def test_a_log_of_keys_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, own: dict[str, str]
+) -> None:
+    """Left over in an environment; Python opens it, whatever the authorities are."""
+    for name, value in {**own, "SSLKEYLOGFILE": "/nonexistent/keys"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=r"^SSLKEYLOGFILE names a file"):
+        await session().__aenter__()
 
 
 BY_ITSELF = "must not set"

@@ -51,23 +51,28 @@ def ssl_context(config: EngineConfig) -> ssl.SSLContext:
 def authorities(config: EngineConfig) -> ssl.SSLContext:
     if isinstance(config.verify, ssl.SSLContext):
         return config.verify
+    file = folders = None
     if config.verify is True:  # OpenSSL documents these; the second may name several folders
         of_file, of_folder = "SSL_CERT_FILE", "SSL_CERT_DIR"
         environment: Mapping[str, str] = os.environ if config.trust_env else {}
         file, folders = environment.get(of_file), environment.get(of_folder)
-        if not (file or folders):
-            return httpx.create_ssl_context(trust_env=False)
     else:
         of_file = of_folder = "verify"
-        file, folders = str(config.verify) or os.devnull, None  # Path("") is the working folder
+        file = str(config.verify) or os.devnull  # Path("") is the working folder
         if Path(file).is_dir():
             file, folders = None, file
     if folders and not all(Path(it).is_dir() for it in folders.split(os.pathsep) if it):
         raise ConfigurationError("names a folder that does not exist", setting=of_folder)
     try:
+        if not (file or folders):
+            return httpx.create_ssl_context(trust_env=False)
         return ssl.create_default_context(cafile=file or None, capath=folders or None)
     except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
-        problem = "names no readable CA file"
+        log = os.environ.get("SSLKEYLOGFILE")  # which Python opens
+        if log and getattr(error, "filename", None) == log:
+            problem, of_file = "names a file that cannot be written", "SSLKEYLOGFILE"
+        else:
+            problem = "names no readable CA file"
         raise ConfigurationError(problem, setting=of_file) from error
 
 
