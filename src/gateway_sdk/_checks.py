@@ -158,6 +158,18 @@ def is_async(function: object) -> bool:
     )
 
 
+def check_client_id(client_id: object) -> None:
+    # RFC 6749, appendix A.1: printable ASCII. A space or a line end around it comes from a file.
+    if not (
+        isinstance(client_id, str)
+        and client_id.isascii()
+        and client_id.isprintable()
+        and client_id.strip() == client_id != ""
+    ):
+        problem = "must be a string of printable ASCII characters, with no space around them"
+        raise ConfigurationError(problem, setting="client_id")
+
+
 def check_count(name: str, count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigurationError("must be a whole number of at least 1", setting=name)

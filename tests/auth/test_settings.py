@@ -73,7 +73,12 @@ def test_each_key_has_a_name_of_its_own() -> None:
 def test_a_key_needs_valid_urls(part: int) -> None:
     named = ("authorization_url", "client_id", "base_url")[part]
     wrong: list[Any] = [None, "", 7]
-    wrong += [] if part == 1 else ["login.test", "{auth_url}", b"https://login.test"]
+    # A line end is of a file from which it was read; no token would ever be found under its key.
+    wrong += (
+        ["client-1\n", " client-1", "client-1 ", "cli\nent", "clïent"]
+        if part == 1
+        else ["login.test", "{auth_url}", b"https://login.test", "https://login.test\n"]
+    )
     for value in wrong:
         given: list[Any] = ["https://login.test", "client-1", "https://gateway.test"]
         given[part] = value
@@ -139,6 +144,7 @@ def test_a_missing_home_folder_is_an_error(
     [
         *("memory", "FILE", " file", "keyring:login", "~/tokens", "/srv/tokens"),
         *("file:tokens", "file:./tokens", "file: "),  # another folder for each current folder
+        "file:/srv/tokens\n",
         *("https://redis.test", f"redis.test:6379:{CANARY}", f"ada:{CANARY}@redis.test"),
         *(7, b"file", MemoryStore()),
     ],
@@ -179,9 +185,13 @@ async def test_a_token_that_is_given_goes_before_that_of_a_login(
             "GATEWAY_ACCESS_TOKEN .* GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID, .*`gateway login`",
         ),
         *(
-            ({variable: ""}, {name: None}, f"{variable} is not set, and no {name}= was given$")
+            ({variable: ""}, overrides, told)
             for name, variable in ENVIRONMENT.items()
             if variable in LOGIN
+            for overrides, told in (
+                ({}, f"{variable} is not set, and no {name}= was given"),
+                ({name: None}, f"{name} must not be None$"),
+            )
         ),
         ({"GATEWAY_AUTH_URL": f"https://ada:{CANARY}@login.test"}, {}, "auth_url "),
         ({"GATEWAY_BASE_URL": "http://gateway.test"}, {}, "base_url "),

@@ -15,6 +15,7 @@ from urllib.parse import unquote, unquote_plus
 
 import httpx
 
+from gateway_sdk._checks import check_client_id
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk._waiting import hiding_frames
@@ -36,9 +37,6 @@ _OF_A_RESPONSE: Final = {
     *("access_token", "expires_in", "iss", "scope", "state", "token_type"),
     *("error", "error_description", "error_uri"),
 }
-
-# RFC 6749, appendix A.1: VSCHAR.
-_CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
 
 _MAX_LENGTH: Final = 64 * 1024
 """Characters of fragment and query together: tokens of tens of kilobytes exist."""
@@ -141,10 +139,7 @@ class ImplicitFlow:
                 f"is plain http to {url.host}: the token would be sent unencrypted",
                 setting="authorization_url",
             )
-        if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
-            raise ConfigurationError(
-                "must be a string of printable ASCII characters", setting="client_id"
-            )
+        check_client_id(client_id)
         if issuer is not None and not isinstance(issuer, str):
             raise ConfigurationError("must be a string", setting="issuer")
         if not isinstance(extra, Mapping) or not all(

@@ -264,7 +264,11 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
         ConfigurationError: the setting names no store, or its extra is not installed.
     """
     kind, _, rest = str(setting or "file").partition(":")
-    if kind == "file" and (not rest or rest.startswith("~") or Path(rest).is_absolute()):
+    if (
+        kind == "file"
+        and rest == rest.strip()
+        and (not rest or rest.startswith("~") or Path(rest).is_absolute())
+    ):
         return PrivateFileStore(key, rest or None)
     if kind == "keyring" and not rest:
         return KeyringStore(key)

@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, Protocol, TypeVar
 
+from gateway_sdk._checks import check_client_id
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import origin_of, parse_url
 from gateway_sdk._waiting import hiding_frames, in_turn
@@ -44,8 +45,7 @@ class TokenKey:
     def of(cls, authorization_url: str, client_id: str, base_url: str) -> "TokenKey":
         """Return the key for a gateway's base URL; ConfigurationError names a wrong argument."""
         parse_url("authorization_url", authorization_url)
-        if not isinstance(client_id, str) or not client_id:
-            raise ConfigurationError("must be a string, and not empty", setting="client_id")
+        check_client_id(client_id)
         return cls(authorization_url, client_id, origin_of(parse_url("base_url", base_url)))
 
     @property
