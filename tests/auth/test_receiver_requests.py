@@ -330,7 +330,12 @@ async def test_many_idle_connections_do_not_lock_out_the_browser(at_once: bool) 
 
 # --- what stands between a browser and the receiver: it is said at once, and again at the end -----
 
-FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "https://login.test"}
+FORM = {
+    "Content-Type": "application/x-www-form-urlencoded",
+    "Origin": "https://login.test",
+    "Sec-Fetch-Dest": "document",
+}
+BY_SCRIPT = {"Sec-Fetch-Dest": "empty"}
 
 
 # What is sent, the reply, what stands in the way, and the way out.
@@ -375,9 +380,25 @@ async def test_what_is_in_the_way_is_said(name: str) -> None:
     assert re.search(way_out, said[0])
 
 
+async def test_each_obstacle_is_said_once() -> None:
+    """However a page mixes its requests, it fills no terminal."""
+    said: list[str] = []
+    async with waiting() as there:
+        there.receiver._handler.tell = said.append
+        for name in ("a form", "localhost", "no cookie") * 3:
+            await there.send(OBSTACLES[name][0])
+    assert len(said) == 3
+
+
 @pytest.mark.parametrize(
     "raw",
-    [visit({"Host": "evil.test"}), visit(target="/favicon.ico"), post(GOOD, {"Origin": "null"})],
+    [
+        visit({"Host": "evil.test"}),
+        visit({"Host": "localhost:1", **BY_SCRIPT}),
+        visit(target="/favicon.ico"),
+        post(GOOD, {"Origin": "null"}),
+        post(b"x", {**FORM, **BY_SCRIPT}),
+    ],
 )
 async def test_what_any_page_can_send_is_not_said(raw: bytes) -> None:
     async with waiting() as there:

@@ -92,6 +92,7 @@ class CallbackHandler:
         self.refused = 0  # responses without the login's state
         self.reason = ""  # why the last response, or browser, was refused
         self.tell: Callable[[str], object] = str  # called with each new reason
+        self._told = set[str]()
         self._authority = redirect_uri.netloc.decode("ascii")
         self._path = redirect_uri.raw_path.partition(b"?")[0].decode("ascii")
 
@@ -109,7 +110,7 @@ class CallbackHandler:
             # Another name for this address: DNS rebinding.
             name, ours = host.rpartition(":")[0], self._authority.rpartition(":")[0]
             if is_loopback(name.strip("[]")):
-                self.refuse(_OTHER_NAME.format(ours=ours, name=name))
+                self.refuse(_OTHER_NAME.format(ours=ours, name=name), request)
             return reply_with(421, text="This address must be called by its own name.\n")
         path = request.target.partition("?")[0]
         if path not in {self._path, *self.starts}:
@@ -137,16 +138,19 @@ class CallbackHandler:
         self.result.set_exception(LoginError(_OPENED_TWICE))
         return reply_with(409, text=f"The login has ended: {_OPENED_TWICE}. Start it again.\n")
 
-    def refuse(self, reason: str) -> None:
-        """Keep the reason of a refusal, and tell it if it is another one than before."""
-        is_new, self.reason = reason != self.reason, reason
-        if is_new and not self.result.done():
+    def refuse(self, reason: str, request: CallbackRequest | None = None) -> None:
+        """Keep the reason of a refusal, and tell it once; not of what only a script asks for."""
+        if request and request.headers.get("sec-fetch-dest", "document") != "document":
+            return
+        self.reason = reason
+        if reason not in self._told and not self.result.done():
+            self._told.add(reason)
             self.tell(reason)
 
     def _refuse_foreign(self, request: CallbackRequest) -> httpx.Response | None:
         get = request.headers.get
         if (get("content-type") or "").startswith(_FORM):
-            self.refuse(_BY_FORM)
+            self.refuse(_BY_FORM, request)
         is_own_origin = get("origin") == f"http://{self._authority}"
         if not is_own_origin or get("sec-fetch-site") not in (None, "same-origin"):
             return reply_with(403, text="Only this address's own page may do that.\n")
