@@ -37,7 +37,7 @@ async def to_the_end(work: Awaitable[T]) -> T:
 
 
 def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
-    """Raise such errors of a function without its frames, whose variables are secret."""
+    """Raise such errors of a function, and cancellations, without its frames: they are secret."""
 
     def decorate(function: F) -> F:
         @wraps(function)
@@ -53,8 +53,8 @@ def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
         async def call(*args: Any, **given: Any) -> Any:
             try:
                 return await function(*args, **given)
-            except kind as error:
-                failure = error.with_traceback(None)
+            except (kind, asyncio.CancelledError) as error:
+                failure: BaseException = error.with_traceback(None)
             del args, given
             raise failure
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -108,6 +109,27 @@ async def test_a_redis_that_does_not_reply_is_an_error(
             with pytest.raises(TokenStoreError, match=f"^Redis at {place} cannot be us") as caught:
                 await use
             assert CANARY not in texts_of(caught.value)
+
+
+async def test_no_frame_holds_the_password_when_a_caller_gives_up() -> None:
+    """A tracker of errors records the variables of each frame, those of redis-py too."""
+    limit = asyncio.timeout(None)
+
+    async def be_silent(reader: asyncio.StreamReader, _: object) -> None:
+        await reader.read(1)
+        limit.reschedule(0)
+        await reader.read()
+
+    async with raw_server(be_silent) as url:
+        store = RedisStore(url.replace("http://", f"redis://:{CANARY}@"), KEY)
+        with pytest.raises(TimeoutError) as caught:
+            async with limit:
+                await store.load()
+    rendered = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert rendered.__cause__ is not None
+    frames = [*rendered.stack, *rendered.__cause__.stack]
+    held = [text for frame in frames for text in (frame.locals or {}).values()]
+    assert not any(CANARY in text for text in held)
 
 
 async def test_a_redis_is_reached_without_a_thread_of_the_loop() -> None:
