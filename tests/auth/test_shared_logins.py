@@ -340,3 +340,37 @@ async def test_a_login_takes_place_where_files_have_no_locks(
 
     monkeypatch.setattr(LockFile, "acquire", no_locks)
     assert await names(SharedTokenSource(store, Person()), 1) == {"1"}
+
+
+def test_event_loops_of_one_source_open_one_login(tmp_path: Path) -> None:
+    """The second one finds the lock taken, although it is its own source that has it."""
+    asked, has_looked = queue.SimpleQueue[None](), threading.Event()
+
+    class Watched(PrivateFileStore):
+        looks = 0
+
+        async def load(self) -> Token | None:
+            if threading.current_thread() is second:
+                self.looks += 1
+                if self.looks > 2:  # before the login, and while it waits for the lock
+                    has_looked.set()
+            return await super().load()
+
+    async def acquire() -> Token:
+        asked.put(None)
+        if threading.current_thread() is first:
+            second.start()
+            await asyncio.to_thread(has_looked.wait, 30)
+        return make_token("once")
+
+    def run() -> None:
+        got.append(asyncio.run(source.token()))
+
+    got: list[Token] = []
+    source = SharedTokenSource(Watched(KEY, tmp_path), acquire)
+    first, second = threading.Thread(target=run), threading.Thread(target=run)
+    first.start()
+    first.join()
+    second.join()
+
+    assert (len(got), len(set(map(text_of, got))), asked.qsize()) == (2, 1, 1)

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Final, TypeGuard, TypeVar
 
 from gateway_sdk._checks import check_seconds, check_wait
@@ -133,10 +133,8 @@ class SharedTokenSource(NotPickled):
         self._cached: CachedToken | None = None
         self._refused: dict[str, tuple[float, float]] = {}  # the end of the pause, and its length
         self._renewal = SingleFlight(self._renew)
-        self._lock: LockFile | None = None
-        if isinstance(store, PrivateFileStore):
-            self._lock = LockFile(store.path.with_suffix(".lock"))
         self._unsaved: Token | None = None
+        self._held = ExitStack()  # the lock of its login
         self._saving = SingleFlight(self._save)  # beside the callers, who go on
         # The last login: until when it counts, its token, and the error that is raised in place of
         # a further login while it counts: if it failed, or if the gateway refuses its token too.
@@ -254,8 +252,11 @@ class SharedTokenSource(NotPickled):
         is_useless = is_recent and (self._obtained is None or self._is_refused(self._obtained))
         if is_useless and self._failure is not None:
             raise copy.copy(self._failure)
+        held = ExitStack()
         try:
-            token = await self._found_by_others() or await self._acquired(acquire)
+            token = await self._found_by_others(held) or await self._acquired(acquire)
+            if token is self._unsaved:
+                self._held = held
             self.note_success(token)  # a server may issue the same token again
             self._cached = self._cached_of(token)
         except ConfigurationError:
@@ -265,8 +266,8 @@ class SharedTokenSource(NotPickled):
             self._end_login(None, copy.copy(error))
             raise
         finally:
-            if self._unsaved is None and self._lock is not None:
-                self._lock.release()
+            if self._held is not held:
+                held.close()
         # Not after a cancellation: it says nothing about the next login.
         text = "the gateway refuses the access tokens of the latest logins"
         self._end_login(token, TokenRejectedError(text, status=401) if is_useless else None)
@@ -292,16 +293,19 @@ class SharedTokenSource(NotPickled):
         self._obtained, self._failure = token, failure
         self._counts_until = time.monotonic() + hold
 
-    async def _found_by_others(self) -> Token | None:
-        """Wait while another process that shares a token file logs in; return its token, if any."""
-        if self._lock is None or not isinstance(self._store, PrivateFileStore):
+    async def _found_by_others(self, held: ExitStack) -> Token | None:
+        """Wait while others that share a token file log in; return their token, if any."""
+        if not isinstance(self._store, PrivateFileStore):
             return None
+        # A lock of this login alone: another event loop, or a fork, has this source too.
+        lock = LockFile(self._store.path.with_suffix(".lock"))
+        held.callback(lock.release)
         # Where there is no such lock, each process logs in: a second window is better than none.
         with suppress(OSError, TokenStoreError):  # TimeoutError is an OSError
             async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
                 await prepare_folder_of(self._store.path)
                 # Not in a thread, where a cancelled task would leave the lock behind.
-                while not (self._lock.acquire() or await self._find()):  # noqa: ASYNC110 - no event
+                while not (lock.acquire() or await self._find()):  # noqa: ASYNC110 - no event
                     await asyncio.sleep(_POLL)
         return await self._find()  # another process may have logged in before the lock was free
 
@@ -332,8 +336,7 @@ class SharedTokenSource(NotPickled):
                     self._unsaved = None
         finally:
             self._unsaved = None
-            if self._lock is not None:
-                self._lock.release()
+            self._held.close()
 
     async def _try_to_save(self, token: Token, seconds: float) -> None:
         try:
