@@ -17,6 +17,7 @@ from gateway_sdk import (
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth._shared_source import _MAX_REFUSED
+from gateway_sdk.auth.source import StaticTokenSource, TokenSource
 from gateway_sdk.auth.token import CachedToken, text_of
 from tests.support import virtual_time
 from tests.support.failing_steps import turns
@@ -86,6 +87,28 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
     clock.now += 1
     monotonic.now += 1
     assert source.ready() is None
+
+
+async def test_a_clock_that_was_ahead_and_is_set_right_ends_no_token(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Nobody can log in here, so the gateway decides."""
+    set_time(monkeypatch, clock, monotonic := Clock(0))
+    token = make_token("first", expires_at=clock.now + 3 * 3600)
+    clock.now += 2 * 3600
+    sources: list[TokenSource] = [SharedTokenSource(Store(token)), StaticTokenSource(token)]
+    for source in sources:
+        assert await source.token() is token
+    clock.now -= 2 * 3600
+    for clock_of in (clock, monotonic):
+        clock_of.now += 1.5 * 3600
+    for source in sources:
+        assert await source.token() is token
+    for clock_of in (clock, monotonic):
+        clock_of.now += 1.5 * 3600
+    for source in sources:
+        with pytest.raises(LoginRequiredError, match="expired"):
+            await source.token()
 
 
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])

@@ -345,8 +345,10 @@ class SharedTokenSource(NotPickled):
             _logger.warning("the access token is not saved for other processes: %s", error)
 
     def _cached_of(self, token: Token) -> CachedToken:
-        if self._cached is not None and self._cached.token == token:
-            return self._cached  # its clock has run since the token was received
+        cached, can_log_in = self._cached, self._acquire is not None
+        if cached is not None and cached.token == token and (cached.lasts() or can_log_in):
+            return cached  # its clock has run since the token was received
+        # Without a login it is looked at anew: the clock was ahead, and may be right now.
         return CachedToken(token, self._leeway)
 
     def _works(self, cached: CachedToken | None) -> TypeGuard[CachedToken]:

@@ -88,6 +88,8 @@ class StaticTokenSource:
 
     def ready(self) -> Token | None:
         """Return the token, unless it has expired."""
+        if not self._cached.lasts():  # perhaps the clock was ahead, and was set right
+            self._cached = CachedToken(self._cached.token, 0.0)
         return self._cached.token if self._cached.lasts() else None
 
     @property
