@@ -93,6 +93,17 @@ def test_null_is_taken_where_the_interface_says_so(name: str, field: Field) -> N
             _model(name).model_validate(values)
 
 
+@pytest.mark.parametrize(("name", "field"), _fields(*REQUESTS))
+def test_the_json_schema_has_null_where_the_model_takes_it(name: str, field: Field) -> None:
+    """Clients that are made of a service's OpenAPI send null where they may."""
+    schema = _model(name).model_json_schema()["properties"][field.wire_name]
+    kinds = schema.get("anyOf", [schema])
+
+    takes_any = field.type == "any"
+    assert takes_any or ({"type": "null"} in kinds) == field.nullable
+    assert schema.get("default", ...) is (None if field.nullable else ...)
+
+
 @pytest.mark.parametrize(("name", "field"), _fields("ErrorPayload"))
 def test_a_wrong_field_of_an_error_reads_as_absent(name: str, field: Field) -> None:
     """A bad record says at least what can be read of it."""

@@ -35,6 +35,12 @@ def _refuse_null(value: _T | None) -> _T:
     return value
 
 
+def _without_null(schema: dict[str, Any]) -> None:
+    """Leave null out of the JSON schema: clients that are made of it would send it."""
+    schema.pop("default", None)
+    schema.update(schema.pop("anyOf", [{}])[0])  # not there in pydantic's other format of unions
+
+
 def _check_secret(secret: Any) -> Any:
     """Refuse the mask: from a dumped model it would become the password of every customer."""
     text = secret.get_secret_value() if isinstance(secret, SecretStr) else secret
@@ -54,9 +60,11 @@ def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr
 
 
 _Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-_NotNull = Annotated[_T | None, BeforeValidator(_refuse_null)]
+_NotNull = Annotated[
+    _T | None, BeforeValidator(_refuse_null), Field(json_schema_extra=_without_null)
+]
 """Optional: None if it was not given; an explicit None is refused."""
-_Items = Annotated[Sequence[_T] | None, BeforeValidator(_refuse_null), AfterValidator(tuple)]
+_Items = Annotated[_NotNull[Sequence[_T]], AfterValidator(tuple)]
 """A list or tuple, kept as a tuple. Optional: None if not given; an explicit None is refused."""
 _Secret = Annotated[
     Annotated[SecretStr, BeforeValidator(_check_secret)] | None, PlainSerializer(_dump_secret)
