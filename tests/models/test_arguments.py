@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given, strategies as st
@@ -112,6 +113,16 @@ def test_copy_with_other_values_is_validated() -> None:
     assert copied.to_wire()["endDate"] == "2026-01-01"
     with pytest.raises(ValidationError, match=r"symbols\n  must hold strings without commas"):
         copied.model_copy(update={"symbols": [5]})
+
+
+def test_absent_is_not_null() -> None:
+    """A set of requests must not lose one of two that differ on the wire."""
+    absent, null = Name(name="A"), Name(name="A", order=None)
+
+    assert len({absent, null, Name(name="A"), absent.model_copy(deep=True)}) == 2
+    assert PersonData(first_name=absent) != PersonData(first_name=null)
+    for other, is_same in ((ANY, True), ("A", False)):
+        assert (absent == other) == is_same
 
 
 def test_copy_takes_both_names_of_a_field() -> None:

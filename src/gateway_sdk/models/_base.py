@@ -232,6 +232,13 @@ class RequestModel(Model):
             raise _in_plain_words(error, cls) from None
 
     if not TYPE_CHECKING:  # pragma: no branch - releases of pydantic differ in its options
+        __hash__ = Model.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            # Absent and null differ on the wire; the hash may be the same.
+            if isinstance(other, RequestModel) and self.model_fields_set != other.model_fields_set:
+                return False
+            return super().__eq__(other)
 
         @classmethod
         @wraps(BaseModel.model_validate_json.__func__)
@@ -316,7 +323,7 @@ def _unknown(name: str, model: type[BaseModel]) -> str:
 
 
 def describe(error: ValidationError, whole: str = "the value", at: Location = ()) -> str:
-    """Name the first few wrong fields and the reasons, without their values."""
+    """Name the first few wrong fields and the reasons, without values where the model is ours."""
     problems = error.errors(include_input=False, include_url=False)
     first = "; ".join(_described(it, whole, at) for it in problems[:_SHOWN_PROBLEMS])
     more = len(problems) - _SHOWN_PROBLEMS
