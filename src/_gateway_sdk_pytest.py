@@ -158,6 +158,8 @@ def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faul
     for mark in _marks_of(request.node, "gateway"):
         if mark.args or not mark.kwargs.keys() <= OPTIONS.keys():
             raise TypeError(f"gateway() takes keyword arguments only: {', '.join(OPTIONS)}")
+        if isinstance(mark.kwargs.get("allow"), str):
+            raise TypeError("gateway() takes a list of operations: allow=[...]")
         options |= mark.kwargs
     return options, _faults_of(_marks_of(request.node, "gateway_fault"), options["seed"])
 

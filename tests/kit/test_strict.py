@@ -183,7 +183,7 @@ class TestOfUnittest(unittest.TestCase):
     [
         ('gateway("strict")', "gateway() takes keyword arguments only: seed, strict, allow, keep*"),
         ("gateway(strickt=True)", "gateway() takes keyword arguments only: seed, strict, allow*"),
-        ('gateway(allow="cancel_order")', "unknown operation 'c'; the operations are create_cu*"),
+        ('gateway(allow="cancel_order")', "gateway() takes a list of operations: allow=[...]"),
         ('gateway(allow=["cancel"])', "unknown operation 'cancel'; the operations are create_cu*"),
         ('gateway_fault("cancel_order")', "gateway_fault() takes an operation and the name of a *"),
         ('gateway_fault("cancel", "cut_body")', "unknown operation 'cancel'; the operations are *"),

@@ -203,6 +203,8 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
         (lambda: Fault.of_kind("drip", 0, pieces=True), "pieces must be a whole number .*: True"),
         (lambda: Fault.of_kind("latency", "1"), "seconds must be a number .*: '1'"),
         (lambda: Fault.of_kind("latency", True), "seconds must be a number .*: True"),  # noqa: FBT003
+        (lambda: Fault.unavailable("a\r\nb"), "headers must be printable ASCII"),
+        (lambda: Fault.status(500, headers={"X-\n": "a"}), "headers must be printable ASCII"),
     ],
 )
 def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) -> None:
@@ -212,6 +214,21 @@ def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) ->
 
 def test_fault_has_a_readable_repr() -> None:
     assert repr(Fault.latency(0.2)) == "Fault(name='latency of 0.2 s')"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Faults().on("create_customer", Fault.drop_after_read),  # type: ignore[arg-type]
+        lambda: Faults().anywhere("cut_body"),  # type: ignore[arg-type]
+        lambda: Sandbox(faults=Fault.cut_body()),  # type: ignore[arg-type]
+        lambda: Sandbox(faults=[Fault.cut_body()]),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_fault_is_refused_at_once(make: Callable[[], object]) -> None:
+    """Else each call is a 500, and a test of a lost reply passes."""
+    with pytest.raises(TypeError, match=r"such as .*Fault\.cut_body\(\)"):
+        make()
 
 
 FAULT = Fault.status(500)
@@ -287,6 +304,7 @@ def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str)
         ("too_many_requests=3,at=1", "status 429"),
         ("unavailable=3", "status 503"),
         ("cut_body,rate=1", "cut body"),
+        ("*:cut_body", "cut body"),
     ],
 )
 def test_fault_may_be_written_as_text(text: str, due: str) -> None:

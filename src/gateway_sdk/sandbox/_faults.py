@@ -107,6 +107,9 @@ class Fault:
     def status(cls, status: int, *, headers: dict[str, str] | None = None) -> Self:
         """Refuse with this status, 400 to 599, and an ErrorPayload; nothing is applied."""
         _check("status", status, 400, 599, whole=True)
+        texts = [text for field in (headers or {}).items() for text in field]
+        if not all(isinstance(it, str) and it.isascii() and it.isprintable() for it in texts):
+            raise ValueError("headers must be printable ASCII: a broken reply is no reply")
 
         async def apply(call: FaultyCall) -> None:
             await call.reply(error_reply(call.scope, status, "a fault on request", headers))
@@ -259,6 +262,10 @@ class _Rule:
     fired: int = 0
 
     def __post_init__(self) -> None:
+        given: Any = self.fault
+        if not isinstance(given, Fault):
+            kind = type(given).__name__
+            raise TypeError(f"a fault is made by a call, such as Fault.cut_body(), not {kind}")
         for name, number in (("at", self.at), ("times", self.times)):
             if number is not None:
                 _check(name, number, 1, whole=True)
@@ -309,6 +316,7 @@ class Faults:
 
         Raises:
             ValueError: if the operation is unknown or a number is wrong.
+            TypeError: *fault* is no `Fault`, such as a method of it without parentheses.
         """
         check_operation(operation)
         self._rules.append(_Rule(fault, operation, at, times, rate))
@@ -325,7 +333,8 @@ class Faults:
         """Add a fault that is written as text, as on a command line.
 
         The text is `[OPERATION:]KIND[=VALUE][,at=N][,times=N][,rate=P]`, such as
-        `cancel_order:drop_after_read,at=1`. KIND is a method of `Fault`, VALUE its number.
+        `cancel_order:drop_after_read,at=1`. KIND is a method of `Fault`, VALUE its number. Without
+        OPERATION, or with `*`, it is for all operations.
 
         Raises:
             ValueError: the text is not written so, or a name or a number in it is wrong.
@@ -343,7 +352,8 @@ class Faults:
             if name not in {"at", "times", "rate"}:
                 raise ValueError(f"{name!r} is not at=N, times=N or rate=0.1")
             when[name] = _number(number)
-        return self.on(operation, fault, **when) if operation else self.anywhere(fault, **when)
+        is_for_all = operation in ("", "*")
+        return self.anywhere(fault, **when) if is_for_all else self.on(operation, fault, **when)
 
     def due(self, operation: str) -> list[Fault]:
         """Count a call of *operation* and return the faults that happen at it; may be empty."""

@@ -79,6 +79,8 @@ class Sandbox:
         *,
         keep_bodies: bool = False,
     ) -> None:
+        if not isinstance(faults, Faults | None):
+            raise TypeError("faults must be a Faults, such as Faults().anywhere(Fault.cut_body())")
         self.faults = faults or Faults()
         self.received: list[ReceivedCall] = Log()
         self.unknown_requests: list[UnknownRequest] = Log()
