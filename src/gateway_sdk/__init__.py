@@ -61,3 +61,4 @@ else:
             "gateway_sdk.session": "GatewaySession",
         },
     )
+    del TYPE_CHECKING, lazy  # every other name is public

@@ -81,6 +81,7 @@ def test_every_name_is_there_when_it_is_used(package: str) -> None:
         code = f"import {package} as package; print(type(package.{name}).__name__ is not None)"
         assert getattr(module, name) is not None
         assert name in dir(module)
+    assert {"TYPE_CHECKING", "lazy"}.isdisjoint(dir(module))
     assert run(code) == "True"
 
 

@@ -44,3 +44,4 @@ else:
             "gateway_sdk.auth.token": "AccessToken Token",
         },
     )
+    del TYPE_CHECKING, lazy  # every other name is public

@@ -290,7 +290,8 @@ class UnexpectedReplyError(_ReplyError):
         status: The HTTP status.
         body: The bytes of the reply, decompressed where that was possible.
         headers: The reply's headers; case does not matter in names.
-        problems: The wrong fields and the reasons, without values; empty if it is not JSON.
+        problems: The wrong fields and the reasons, which may quote a key, the tag of a union, and
+            what validators of yours say; empty if it is not JSON.
     """
 
     problems: str = ""

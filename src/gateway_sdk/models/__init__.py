@@ -20,3 +20,4 @@ else:
                 Country ErrorPayload ExchangeRateSeriesRequest OrderHistoryPage""",
         },
     )
+    del TYPE_CHECKING, lazy  # every other name is public
