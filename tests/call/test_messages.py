@@ -51,7 +51,7 @@ async def test_a_refusal_names_the_field_and_where_the_reason_is(
     ("headers", "options", "attempts", "why"),
     [
         ({}, {"retry_budget": NOTHING_LEFT}, 2, "no retry is left in the retry_budget"),
-        ({"Retry-After": "61"}, {}, 1, "a longer wait than retry_after_max"),
+        ({"Retry-After": "61"}, {}, 1, "a longer wait than the retries take"),
         ({"Retry-After": "17"}, {"deadline": 10}, 1, "no time for another attempt"),
         ({"Retry-After": "60"}, {"deadline": None}, 3, ""),
         ({}, {}, 3, ""),

@@ -81,6 +81,7 @@ def test_word_that_no_json_can_hold_is_refused(call_gateway: Call, served: Sandb
     ended = call_gateway("customer", "revise", "customer-0001", "key=\udcff")
 
     assert (ended.status, ended.out) == (2, "")
+    assert ended.err.endswith("\nIs each argument in the encoding of the terminal?\n")
     assert not served.received
 
 

@@ -31,7 +31,7 @@ _TOO_MANY: Final = 429
 _CONNECT_WAITS: Final = 0.1, 1.0
 """Seconds between attempts to connect, at least and at most: a gateway that comes back is seen
 soon, and one that is away is not asked without a pause."""
-TOO_LONG: Final = "the gateway asks for a longer wait than retry_after_max"
+TOO_LONG: Final = "the gateway asks for a longer wait than the retries take"
 _TOO_LATE: Final = "the deadline leaves no time for another attempt"
 _NO_BUDGET: Final = "no retry is left in the retry_budget of the session or of the bulk run"
 

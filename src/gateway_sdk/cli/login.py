@@ -236,3 +236,5 @@ def logout() -> None:
     asyncio.run(_in_time(token_store(values).delete()))  # also a damaged record
     gone = "No access token is stored here any more."
     output.make_console().print(f"\n{gone} A program that has it can use it until it expires.")
+    if "access_token" in values:
+        say("Commands use GATEWAY_ACCESS_TOKEN as before: unset it, too.")

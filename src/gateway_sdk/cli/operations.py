@@ -292,7 +292,8 @@ def status(
 @kyc.command()
 def webhook(
     file: Annotated[
-        str | None, argument("FILE", 'The event, if there is one; "-" is standard input.')
+        str | None,
+        argument("FILE", 'The event; "-" is standard input, which is not read without it.'),
     ] = None,
     *,
     content_type: ContentType = None,

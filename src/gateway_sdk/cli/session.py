@@ -172,7 +172,10 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words = f"{source_of(name)} {error.problem}".lstrip()
         status = Status.MISUSED
-    step = step or error.hints[1]
+    wait = getattr(error, "retry_after", None)
+    step = step or (f"The gateway asks for a wait of {wait:.0f} s." if wait else error.hints[1])
+    if "half of a" in words:
+        step = "Is each argument in the encoding of the terminal?"
     if GIVEN.get("sandbox") and isinstance(error, errors.NotFoundError):
         step = "Check the spelling."
     if error.operation == CREATE_CUSTOMER.name and isinstance(error, errors.InvalidArgumentError):

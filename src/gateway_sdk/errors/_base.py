@@ -41,6 +41,7 @@ OF_SETTING: Final = _at_the_command_line({
     "GATEWAY_ACCESS_TOKEN": "Set it, or run `gateway login`.",
     "GATEWAY_TENANT_ID": "Set it to the tenant of the customer, or give --tenant.",
     "GATEWAY_AUTH_URL": "Set it to the address of the login page, or give --auth-url.",
+    "GATEWAY_TOKEN_STORE": "",  # the message says all
     "GATEWAY_CLIENT_ID": "Set it to the client id of the login, or give --client-id.",
     "SSL_CERT_FILE": "It names a file of CA certificates in PEM.",
     "SSL_CERT_DIR": "It names folders of CA certificates in PEM, as `openssl rehash` makes them.",

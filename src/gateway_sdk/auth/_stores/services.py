@@ -275,6 +275,6 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
     if kind in ("redis", "rediss", "unix"):
         return RedisStore(str(setting), key)
     raise ConfigurationError(
-        "GATEWAY_TOKEN_STORE must be file, file: with an absolute folder, keyring, or the URL of "
-        "a Redis"
+        "must be file, file: with an absolute folder, keyring, or the URL of a Redis",
+        setting="GATEWAY_TOKEN_STORE",
     )
