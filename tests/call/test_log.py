@@ -109,10 +109,12 @@ async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("is_sent", [True, False])
+@pytest.mark.parametrize(("level", "number"), [("WARNING", ""), ("INFO", " #1")])
 async def test_a_write_that_is_cancelled_leaves_one_warning(
-    caplog: pytest.LogCaptureFixture, name: str, *, is_sent: bool
+    caplog: pytest.LogCaptureFixture, name: str, level: str, number: str, *, is_sent: bool
 ) -> None:
     """Its caller does not learn the outcome; of what only reads or was not sent there is none."""
+    caplog.set_level(level, "gateway_sdk")
     begun = asyncio.Event()
 
     async def wait(*_: object) -> Any:
@@ -131,7 +133,8 @@ async def test_a_write_that_is_cancelled_leaves_one_warning(
     task.cancel()
     await asyncio.wait([task])
 
-    told = f"{name}: it is unknown whether the gateway did it (ended by CancelledError; UNKNOWN)"
+    unknown = "it is unknown whether the gateway did it (ended by CancelledError; UNKNOWN)"
+    told = f"{name}{number}: {unknown}"
     is_told = is_sent and operation.repeatability is not Repeatability.READ
     assert lines(caplog) == [("WARNING", told)] * is_told
 

@@ -117,9 +117,8 @@ async def test_a_processor_that_fails_leaves_no_span_current(
         caller.cancel()
         assert await caller is INVALID_SPAN
 
-    unlearned = (
-        "cancel_order: it is unknown whether the gateway did it (ended by CancelledError; UNKNOWN)"
-    )
+    unknown = "it is unknown whether the gateway did it (ended by CancelledError; UNKNOWN)"
+    unlearned = f"cancel_order #1: {unknown}"
     assert {record.getMessage() for record in caplog.records} == {"an observer failed", unlearned}
     assert [span.name for span in collector.spans] == [CANCELLING, "cancel_order"]
 

@@ -198,7 +198,7 @@ class Call:
         outcome = outcome_of(self.attempts, self._repeatability)
         is_told = error is None or isinstance(error, GatewayError)
         if not (is_told or self._repeatability is Repeatability.READ):
-            tell_outcome(self._operation.name, outcome, error)
+            tell_outcome(self._operation.name, outcome, error, self._watch)
         if self._watch is not None:
             self._watch.finished(outcome, error)
 

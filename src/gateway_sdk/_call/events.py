@@ -47,34 +47,34 @@ ITEMS: Final[ContextVar[tuple[RunItem, ...]]] = ContextVar("items of bulk runs",
 
 
 class Watch:
-    __slots__ = ("_began", "_call", "_observers", "_told")
+    __slots__ = ("_began", "_observers", "_told", "call")
 
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
         self._observers = observers
-        self._call = call
+        self.call = call
         self._told = 0
         self._began = time.monotonic()
 
     def started(self) -> None:
         for observer in self._observers:
             self._told += 1
-            tell(observer.call_started, self._call)
+            tell(observer.call_started, self.call)
 
     def begun(self, number: int) -> RawHeaders:
         """Return the header fields that this attempt has to send too."""
         fields: RawHeaders = []
         for observer in self._observers:
-            if more := tell(_added_fields, observer, self._call, number):
+            if more := tell(_added_fields, observer, self.call, number):
                 fields = replace_fields(fields, more)
         return fields
 
     def ended(self, attempt: Attempt) -> None:
         for observer in reversed(self._observers):
-            tell(observer.attempt_finished, self._call, attempt)
+            tell(observer.attempt_finished, self.call, attempt)
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
         for observer in self._observers:
-            tell(observer.retry_scheduled, self._call, attempt, seconds)
+            tell(observer.retry_scheduled, self.call, attempt, seconds)
 
     def finished(self, outcome: Outcome, error: BaseException | None) -> None:
         """Report the end of the call to each observer that knows of it, even if another raises."""
@@ -82,7 +82,7 @@ class Watch:
         with ExitStack() as last_first:
             for observer in self._observers[: self._told]:
                 hook = observer.call_finished
-                last_first.callback(tell, hook, self._call, outcome, error, elapsed)
+                last_first.callback(tell, hook, self.call, outcome, error, elapsed)
 
 
 def _added_fields(observer: Observer, call: CallInfo, number: int) -> RawHeaders:
@@ -107,14 +107,19 @@ def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
     return given
 
 
-def tell_outcome(name: str, outcome: Outcome, error: BaseException | None) -> None:
+def tell_outcome(
+    name: str, outcome: Outcome, error: BaseException | None, watch: Watch | None
+) -> None:
     """Say what became of a write whose error is none of this package, and does not carry it."""
-    text = f"{name}: {OUTCOME_TEXT[outcome]}"
+    what = OUTCOME_TEXT[outcome]
+    text = f"{name}: {what}"
     if isinstance(error, Exception):  # of a hook, a transport or a token source of the user
         if text not in getattr(error, "__notes__", ()):  # it may be raised again and again
             error.add_note(text)
     elif outcome >= Outcome.UNKNOWN:
-        _logger.warning("%s (ended by %s; %s)", text, type(error).__name__, outcome.name)
+        call = name if watch is None else f"{name} #{watch.call.number}"
+        line = "%s: %s (ended by %s; %s)"
+        _logger.warning(line, call, what, type(error).__name__, outcome.name)
 
 
 class LogObserver(Observer):
