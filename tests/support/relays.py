@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 _NOW_AND_HARD: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
+_REPLIES: Final = frozenset({b"H", b"\x17"})  # how one begins: HTTP, and a record of TLS 1.2
 
 
 class Relay:
@@ -76,7 +77,8 @@ class Relay:
                     line.transport.abort()
                 elif not self._states[line]:
                     loop.call_later(self._delay, sink.write, data)
-                    if sink is line and self._ends_after is not None:
+                    is_reply = sink is line and data[:1] in _REPLIES
+                    if is_reply and self._ends_after is not None:
                         loop.call_later(self._delay + self._ends_after, sink.close)
         if not self._states[line]:
             loop.call_later(self._delay, sink.close)
