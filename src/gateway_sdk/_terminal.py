@@ -19,8 +19,10 @@ from gateway_sdk.errors import ConfigurationError
 
 
 def show_on_stderr(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    # It is None in a program with windows only, and full or closed; a browser opens all the same.
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 _TEXT_BROWSERS: Final = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})

@@ -1,10 +1,13 @@
 """A login: what is shown and opened, and the result of each response, delivered or pasted."""
 
 import asyncio
+import errno
+import io
 import logging
 import os
 import shutil
 import socket
+import sys
 import threading
 import time
 import webbrowser
@@ -388,6 +391,24 @@ async def test_a_machine_without_a_browser_says_so(monkeypatch: pytest.MonkeyPat
         await login(FLOW, show=told.append, timeout=0.01)
 
     assert "No browser with windows was found here." in told
+
+
+class Full(io.StringIO):
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("kind", ["none", "closed", "full"])
+async def test_a_login_needs_no_standard_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    """As in a program with windows only."""
+    with (tmp_path / "err").open("w") as file:
+        if kind == "closed":
+            file.close()
+        shown: Any = {"none": None, "full": Full()}.get(kind, file)
+        monkeypatch.setattr(sys, "stderr", shown)
+        assert text_of(await login(FLOW, browser=Surfer(GRANTED))) == TOKEN
 
 
 async def test_a_browser_that_fails_when_it_ends_has_opened() -> None:
