@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._source import digest_of, value_text
+from gateway_sdk.bulk._wal import VERSION, begin_log, end_log, problem_of_log
 from gateway_sdk.bulk.results import Entry, Failure, State
 from gateway_sdk.errors import InvalidArgumentError, JournalError
 from gateway_sdk.operations import OPERATIONS
@@ -36,8 +37,6 @@ _LONGEST_PAUSE: Final = 1.0
 """Seconds between two tries to get a lock; the first pause is short, and each is doubled."""
 
 _APPLICATION: Final = 0x67776A6C  # "gwjl", which tells a journal from other SQLite files
-_VERSION: Final = 2
-"""Of the tables and of what their columns hold: each change of these is another version."""
 
 _LOG_PAGES: Final = 1000
 """Pages of 16 kB in the write-ahead log before they are copied into the file and synced."""
@@ -46,7 +45,7 @@ _SCHEMA: Final = f"""
 pragma page_size = 16384;
 begin;
 pragma application_id = {_APPLICATION};
-pragma user_version = {_VERSION};
+pragma user_version = {VERSION};
 create table run(job text not null);
 create table items(
   id integer primary key, key blob not null, state text not null, once integer not null,
@@ -196,8 +195,8 @@ class SqliteLedger:
             )
             self._opened.callback(database.close)
             self._check_origin(database)
-            self._opened.callback(_end_log, database)
-            database.execute("pragma journal_mode = wal")
+            self._opened.callback(end_log, database)
+            begin_log(database)
             database.execute("pragma synchronous = normal")
             database.execute(f"pragma wal_autocheckpoint = {_LOG_PAGES}")
             database.execute(_END_BEGUN)
@@ -208,6 +207,8 @@ class SqliteLedger:
 
     def _create(self, path: Path) -> None:
         """Create the file if it is missing, for its user only."""
+        if problem := problem_of_log(path):
+            raise self._error(problem)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self._file = os.fstat(descriptor)
         os.close(descriptor)
@@ -226,7 +227,7 @@ class SqliteLedger:
             database.execute("commit")
         elif application != _APPLICATION:
             raise self._error("is of another program: give another file")
-        elif version != _VERSION:
+        elif abs(version) != VERSION:
             raise self._error(
                 "is of another version of gateway_sdk: end its run with that version; another file "
                 "would send its items again"
@@ -326,6 +327,8 @@ def reading(journal: str | PathLike[str]) -> Generator[sqlite3.Connection]:
     """Open one snapshot of a journal for reading, also during its run."""
     if not Path(journal).is_file():
         raise JournalError(f"there is no journal {journal}")
+    if problem := problem_of_log(Path(journal)):
+        raise JournalError(f"the journal {journal} {problem}")
     uri = f"{Path(journal).absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as database:
@@ -347,12 +350,6 @@ _LOCKED: Final = "is locked by another program, such as one that reads it with a
 def reason_of(error: Exception) -> str:
     """Return the text of an error of SQLite's; others may show the text of a row."""
     return str(error) if hasattr(error, "sqlite_errorcode") else "a row is not as it was written"
-
-
-def _end_log(database: sqlite3.Connection) -> None:
-    # Copies the log into the file and deletes it, unless another program reads the file.
-    with suppress(sqlite3.Error, MemoryError):
-        database.execute("pragma journal_mode = delete")
 
 
 _UNKNOWN: Final = "where state in ('unknown', 'begun') order by id"

@@ -1,10 +1,19 @@
 """Runs that are killed with SIGKILL at any moment: no yielded result is lost or doubled."""
 
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from benchmarks import resume
+from gateway_sdk import JournalError, bulk
+from tests.bulk.runs import JOB, created, fetch, refused, same, session
+from tests.support.calls import CALLS
 
 
 @pytest.mark.timeout(240)
@@ -26,3 +35,61 @@ def test_an_error_in_resuming_is_found() -> None:
     assert resume.missed({"count": 9, "yielded_at_last": 8, **wrong}) == [
         "1 lost", "2 doubled", "3 missing", "4 failed", "8 results at last",
     ]  # fmt: skip
+
+
+async def killed(path: Path, kept: Path, *ends: str) -> None:
+    """Copy some of the files of a run that was killed when it had sent a request."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        for end in ends:
+            shutil.copy(f"{path}{end}", f"{kept}{end}")
+        return created(request)
+
+    async with session(answer) as gateway:
+        await fetch(path, ["Ada"], lambda _: CALLS["create_customer"](gateway))
+
+
+USES: list[Callable[[Path], object]] = [
+    lambda path: asyncio.run(fetch(path, ["Ada"], refused)),
+    bulk.unknown,
+    lambda path: bulk.settle(path, JOB, "Ada", not_done=True),
+    lambda path: bulk.export(path, path.with_suffix(".csv")),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_journal_without_its_log_is_refused(path: Path, use: Callable[[Path], object]) -> None:
+    """Its newest rows are in the log: the request would be sent again, without a word."""
+    kept = path.with_name("kept.db")
+    asyncio.run(killed(path, kept, ""))
+
+    for _ in range(2):  # nor does the refusal leave an empty log
+        with pytest.raises(JournalError, match=r"its log kept\.db-wal is missing: move both files"):
+            use(kept)
+    assert {it.name for it in path.parent.iterdir()} == {path.name, kept.name}
+
+    with closing(sqlite3.connect(kept)) as database:
+        database.execute("pragma journal_mode = delete")
+    assert asyncio.run(fetch(kept, ["Bob"], same))["Bob"].value == "Bob"
+
+
+def test_a_log_without_its_journal_is_refused(path: Path) -> None:
+    """SQLite would delete it."""
+    kept = path.with_name("kept.db")
+    asyncio.run(killed(path, kept, "-wal"))
+
+    for is_empty in (False, True):
+        if is_empty:
+            kept.touch()
+        with pytest.raises(JournalError, match=r"missing beside its log kept\.db-wal"):
+            asyncio.run(fetch(kept, ["Ada"], refused))
+    assert kept.with_name("kept.db-wal").stat().st_size > 0
+
+
+def test_a_killed_run_goes_on_also_after_it_was_looked_at(path: Path) -> None:
+    kept = path.with_name("kept.db")
+    asyncio.run(killed(path, kept, "", "-wal"))
+
+    for _ in range(2):
+        assert len(bulk.unknown(kept)) == 1
+    assert asyncio.run(fetch(kept, ["Ada"], refused))["Ada"].error is not None
