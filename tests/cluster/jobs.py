@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from contextvars import ContextVar
 from pathlib import Path
@@ -77,6 +78,12 @@ async def wrong(gateway: GatewaySession, number: int) -> Any:
 async def panic(gateway: GatewaySession, number: int) -> Any:
     if number == 1:
         raise Panic("one")
+    return await same(gateway, number)
+
+
+async def locked(gateway: GatewaySession, number: int) -> Any:
+    if number == 1:
+        raise ValueError(threading.Lock())
     return await same(gateway, number)
 
 

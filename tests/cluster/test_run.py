@@ -109,6 +109,7 @@ async def test_errors_of_the_function(gateway: Gateway, shared: Cluster, tmp_pat
 ALONE: dict[str, tuple[Any, list[Any], str]] = {
     "is not loaded": (jobs.same, [0, jobs.Own(), 2, 3], "loaded in a worker (ValueError)"),
     "is not pickled": (jobs.same, [0, threading.Lock(), 2, 3], "of the type lock, cannot be"),
+    "has an error that is not pickled": (jobs.locked, [0, 1, 2, 3], "ValueError, in a worker: "),
     "has an error that is not loaded": (jobs.foreign, [0, 1, 2, 3], "ThereError, in a worker: "),
 }
 
