@@ -292,6 +292,7 @@ async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_re
 
     assert (await other).value == "done"
     await chunks.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @FULL
