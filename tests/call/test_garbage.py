@@ -10,6 +10,7 @@ import pytest
 
 from gateway_sdk import GatewayError, GatewaySession
 from gateway_sdk._call.call import Call
+from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._http.request import PreparedRequest
 from gateway_sdk._transport.transmission import Request, Transmission
 from gateway_sdk.operations import LIST_COUNTRIES
@@ -53,7 +54,7 @@ CALLS: dict[str, Callable[[GatewaySession], Awaitable[Any]]] = {
 
 
 def held() -> list[object]:
-    kinds = Call, Request, Transmission, PreparedRequest
+    kinds = Call, CallScope, Request, Transmission, PreparedRequest
     return [one for one in gc.get_objects() if isinstance(one, kinds)]
 
 

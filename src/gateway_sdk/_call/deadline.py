@@ -124,8 +124,9 @@ class CallScope:
         self._calls.remove(self)
         if self._again is not None:
             self._again.cancel()
-        if self._reason and self._cancellation and self._cancellation.take_back(kind):
-            raise self._reason() from None
+        reason, self._reason = self._reason, None  # a cycle
+        if reason and self._cancellation and self._cancellation.take_back(kind):
+            raise reason() from None
 
     def check(self) -> None:
         """Raise the error of a call that has to end; called right before the first byte."""
