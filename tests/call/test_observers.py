@@ -121,7 +121,7 @@ REFUSED_EARLY: dict[str, tuple[dict[str, Any], Call, str]] = {
         lambda gateway: gateway.aml.upload_document(Path("/nonexistent")),
         "InvalidArgumentError",
     ),
-    "token": ({"access_token": no_token}, CALLS["order_history"], "AuthError"),
+    "token": ({"access_token": no_token}, CALLS["order_history"], "ConfigurationError"),
     "closed": ({}, closed, "SessionStateError"),
 }
 
