@@ -12,6 +12,9 @@ _TAKEN: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 """What the systems say of a lock that another holds."""
 
 
+_held: Final = set["LockFile"]()
+
+
 class LockFile:
     """A file that is there while its lock is held; it may be left, without the lock."""
 
@@ -29,6 +32,7 @@ class LockFile:
                 with suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(descriptor), self._path.stat()):
                         self._descriptor = descriptor
+                        _held.add(self)
             except OSError as error:
                 if error.errno in _TAKEN:
                     return False
@@ -42,12 +46,27 @@ class LockFile:
         if self._descriptor < 0:
             return
         descriptor, self._descriptor = self._descriptor, -1
+        _held.discard(self)
         if _WINDOWS:  # where an open file cannot be deleted
             os.close(descriptor)
         with suppress(OSError):  # in a folder that has become read-only: it holds no lock then
             self._path.unlink()
         if not _WINDOWS:
             os.close(descriptor)
+
+    def leave(self) -> None:
+        """Close the file in a child process, which would hold the lock when its parent has died."""
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+
+def leave_all() -> None:
+    while _held:
+        _held.pop().leave()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=leave_all)
 
 
 def _lock(descriptor: int) -> None:

@@ -345,8 +345,8 @@ class Work(RunItem):
             except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
                 self.error = self._of_item(
                     JournalError(
-                        f"the value cannot be written to the journal ({type(error).__name__}): "
-                        "give dump=, a function that converts it to JSON"
+                        f"the value cannot be written as JSON ({type(error).__name__}): let the "
+                        "function return JSON, or give dump= of bulk.run; then retry_failed=True"
                     )
                 )
         if self.error is not None:

@@ -78,7 +78,12 @@ set {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)} where state <>
 
 ENTRIES: Final = "select * from items"
 _READ: Final = f"{ENTRIES} where id = ?"
-_PLACES: Final = "select id, key, state, advice, operation, status from items"
+# That a value is no JSON may be mended too, with dump=; where a write was done it says "check".
+_PLACES: Final = """
+select id, key, state, iif(error = 'JournalError' and advice = 'fix', 'repeat', advice),
+  operation, status from items
+"""
+_TAKE: Final = "update run set job = ? where not exists (select * from items)"
 _END_BEGUN: Final = """
 update items set state = 'unknown', error = 'ReplyLostError',
   message = 'an earlier run ended before the call did', outcome = 'UNKNOWN', advice = 'check'
@@ -149,11 +154,14 @@ class SqliteLedger:
         """Close an item of unknown outcome, with a value or, if it was not done, with None."""
         try:
             self._open()
-            entry = self._read(key) if self.has(key) else None
-            if entry is None or entry.state is not State.UNKNOWN:
+            entry = self._read(key) if key in self._places else None
+            # One that was settled as not done keeps its failure until a run begins it.
+            is_open = entry and entry.failure and entry.state in (State.UNKNOWN, State.INTERRUPTED)
+            if entry is None or not is_open:
                 raise self._error("has no item with this key whose outcome is unknown")
-            entry.state = State.INTERRUPTED if value is None else State.DONE
-            entry.value, entry.failure = value, None
+            entry.state, entry.value = State.INTERRUPTED, value
+            if value is not None:
+                entry.state, entry.failure = State.DONE, None
             self._write([entry], found="not done" if value is None else "done")
         except sqlite3.OperationalError:
             raise self._error(f"{_LOCKED}: end that first") from None
@@ -233,7 +241,7 @@ class SqliteLedger:
                 "would send its items again"
             )
         ((job,),) = database.execute("select job from run").fetchall() or [("",)]
-        if self._job not in (None, job):
+        if self._job not in (None, job) and not database.execute(_TAKE, (self._job,)).rowcount:
             raise self._error(
                 f"belongs to the job {job!r}, not to {self._job!r}: give another file"
             )
@@ -250,7 +258,7 @@ class SqliteLedger:
 
     def _read(self, key: bytes) -> Entry:
         with self._errors("cannot be read"):
-            found = self._database.execute(_READ, (self._places[key],)).fetchone()
+            found = self._database.execute(_READ, (abs(self._places[key]),)).fetchone()
             if found is None or (entry := entry_of(found)).key != key:
                 raise self._error("was changed by others during the run")
             return entry
@@ -382,8 +390,9 @@ def settle(
     """Close an item of unknown outcome, after a person has looked at the gateway.
 
     If it was done, every later run yields the value that you give, from the journal. If it was not,
-    the next run makes it. The decision is kept in the table `decisions` of the journal, with its
-    time. Blocks: call it with `asyncio.to_thread` in a service.
+    the next run makes it, and until then you can decide again. Each decision is kept in the table
+    `decisions` of the journal, with its time. Blocks: call it with `asyncio.to_thread` in a
+    service.
 
     Args:
         journal: The journal of a bulk run. No run may have it open.

@@ -118,12 +118,15 @@ def run(
 
     Args:
         call: The function, called with each item. If it returns the `BulkResult` that the item has
-            in another run, this is the result of its call.
-        items: The items; a generator may be endless, and may be asynchronous.
+            in another run, this is the result of its call. It makes its requests in its own
+            task, or in tasks that it starts: the journal does not see those of other tasks.
+        items: The items; a generator may be endless, and may be asynchronous. Each is an object of
+            its own: one that is changed and yielded again changes for the calls before, too.
         concurrency: "adaptive" finds the number of calls at once that the gateway accepts, up to
             100; `Adaptive(maximum=...)` has another maximum; a number is fixed.
         key: Returns the key of an item, a JSON value. Items with the same key are fetched once,
-            and each has the result. The results are kept until the end of the run.
+            and each has the result. The results are kept until the end of the run. A journal
+            belongs to one *key*: with another one all items are new.
         subject: Returns what an item asks about, such as (base, symbols). If the gateway does not
             know it, which is a `NotFoundError` of one of its items, those that come later have
             this error too, without a call: let an item of each subject come first.
@@ -134,7 +137,8 @@ def run(
             further, and the run ends with such an error.
         patience: Seconds for which the run waits during an outage, for a journal that another
             program has locked, and one item after refusals with 429; None for no limit, 0 not to
-            wait. Then an outage ends the run with an `OutageError`, a lock with a `JournalError`,
+            wait. It counts from the beginning of the outage, after the rounds that showed it. Then
+            an outage ends the run with an `OutageError`, a lock with a `JournalError`,
             and the 429 is the result of its item.
         on_progress: Called with a `Progress` before each result, and when an outage begins or
             ends; its errors are logged.

@@ -1,6 +1,7 @@
-"""Runs that are killed with SIGKILL at any moment: no yielded result is lost or doubled."""
+"""Runs that are killed with SIGKILL at any moment, or with nothing done, and those after them."""
 
 import asyncio
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import pytest
 
 from benchmarks import resume
 from gateway_sdk import JournalError, bulk
-from tests.bulk.runs import JOB, created, fetch, refused, same, session
+from gateway_sdk._lock_file import LockFile
+from tests.bulk.runs import JOB, created, fetch, job_of, refused, same, session
 from tests.support.calls import CALLS
 
 
@@ -93,3 +95,34 @@ def test_a_killed_run_goes_on_also_after_it_was_looked_at(path: Path) -> None:
     for _ in range(2):
         assert len(bulk.unknown(kept)) == 1
     assert asyncio.run(fetch(kept, ["Ada"], refused))["Ada"].error is not None
+
+
+async def test_a_journal_without_items_takes_another_job(path: Path) -> None:
+    """As after a first run with a wrong address, which is in the job."""
+    await fetch(path, [], same, job="other")
+    await fetch(path, [1], same)
+    assert job_of(path) == JOB
+
+    with pytest.raises(JournalError, match="belongs to the job"):
+        await fetch(path, [1], refused, job="other")
+
+
+@pytest.mark.posix
+def test_a_process_that_was_forked_does_not_keep_the_lock(path: Path) -> None:
+    """As a worker of a ProcessPoolExecutor, which outlives its parent after kill -9."""
+    lock, taken = LockFile(path), LockFile(path)
+    assert lock.acquire()
+    (child_reads, goes_on), (is_there, child_writes) = os.pipe(), os.pipe()
+    if not (child := os.fork()):
+        os.close(goes_on)
+        os.write(child_writes, b".")
+        os.read(child_reads, 1)  # until the parent lets it go
+        os._exit(0)
+    os.read(is_there, 1)
+    os.close(lock._descriptor)  # as the end of the parent does
+    is_free = taken.acquire()
+    os.close(goes_on)
+    os.waitpid(child, 0)
+
+    assert is_free
+    taken.release()

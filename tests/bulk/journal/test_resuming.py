@@ -342,13 +342,14 @@ async def test_a_value_that_is_no_json_is_a_failure(path: Path, value: object) -
         return value if item == "odd" else item
 
     results = await fetch(path, ["odd", "plain"], call)
-
     error = results["odd"].error
     assert isinstance(error, errors.JournalError)
     assert "give dump=" in str(error)
     assert results["plain"].value == "plain"
     assert [line["error"] for line in rows(path)] == ["JournalError", None]
     assert len(await fetch(path, ["odd", "plain"], refused)) == 2
+    later = await fetch(path, ["odd", "plain"], call, retry_failed=True, dump=id)
+    assert (later["odd"].value, later["plain"].from_journal) == (id(value), True)
 
 
 async def test_an_item_that_is_no_json_needs_a_key(path: Path) -> None:

@@ -113,6 +113,20 @@ async def test_what_was_not_done_is_made_by_the_next_run(
     assert [row[1] for row in decisions(path)] == ["not done"] * 2
 
 
+async def test_a_wrong_decision_is_taken_back_until_a_run_has_begun_the_item(path: Path) -> None:
+    items = [plain("Ada"), plain("Bob")]
+    await create(path, items, loses="Ada")
+    bulk.settle(path, JOB, items[0], not_done=True)
+    await fetch(path, [], refused)  # which has begun nothing
+    bulk.settle(path, JOB, items[0], done=DONE)
+
+    result, sent = await create(path, items)
+    assert (result.value, sent) == (DONE, [])
+    assert [row[1] for row in decisions(path)] == ["not done", "done"]
+    with pytest.raises(JournalError, match="has no item with this key"):
+        bulk.settle(path, JOB, items[0], not_done=True)
+
+
 async def written(path: Path, *entries: Entry) -> None:
     ledger = SqliteLedger(path, JOB, retry_failed=False, patience=0)
     await ledger.open()
