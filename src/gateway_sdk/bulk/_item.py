@@ -307,12 +307,12 @@ class Work(RunItem):
         self._run.recorder.ask("read", self.digest, partial(self._finish, None))
 
     def _finish(self, written: Entry | None, answer: Any) -> None:
-        result, failed = None, answer if isinstance(answer, Exception) else None
+        result, is_lost = None, isinstance(answer, Exception)
         try:
-            if failed and written:
+            if is_lost and written:
                 self._run.recorder.unwritten.append(written)
-            if failed and not (written and written.once):
-                raise failed
+            if is_lost and not (written and written.once):
+                raise answer
             entry: Entry = written or answer
             if written is None:
                 self.attempts, self.elapsed = entry.attempts, entry.elapsed
@@ -321,8 +321,8 @@ class Work(RunItem):
             # that goes on after a kill would give other types than one that was not interrupted.
             value = None if self.error else self._loaded(entry)
             result = self.result_with(value, from_journal=written is None)
-            if failed:  # the user gets the result all the same: it cannot be had again
-                raise failed
+            if is_lost:  # the user gets the result all the same: it cannot be had again
+                raise answer
         finally:
             self._run.finish(self, result)
 
