@@ -322,7 +322,13 @@ class Call:
         began = time.monotonic()
         try:
             try:
-                reply = self.reply = await self._exchange(request)
+                try:
+                    reply = await self._transport.exchange(request)
+                except _TokenIsLateError:
+                    await self._put_token()
+                    how.sent, how.on_waited = not self._shared.tells_what_was_sent, None
+                    reply = await self._transport.exchange(request)
+                self.reply = reply
                 how.status, reply.forwarded = reply.status, how.forwarded
                 if not reply.is_complete(self._shared.max_reply_bytes):
                     await self._read_body(reply)
@@ -346,15 +352,6 @@ class Call:
             if self._watch is not None:
                 self._watch.ended(self.attempts[-1])
         return value
-
-    async def _exchange(self, request: Request) -> RawReply:
-        try:
-            return await self._transport.exchange(request)
-        except _TokenIsLateError:
-            await self._put_token()
-        how = request.transmission
-        how.sent, how.on_waited = not self._shared.tells_what_was_sent, None
-        return await self._transport.exchange(request)
 
     async def _record_intent(self) -> None:
         self._is_intended = True

@@ -201,9 +201,9 @@ def prepare(
     on_progress: OnProgress | None,
 ) -> PreparedRequest:
     """Return a request with a JSON value, or without a body."""
-    for name, value in (("content_type", content_type), ("on_progress", on_progress)):
-        if value is not None:
-            raise InvalidArgumentError("needs a document or an event beside it", field=name)
+    if content_type is not None or on_progress is not None:
+        name = "on_progress" if content_type is None else "content_type"
+        raise InvalidArgumentError("needs a document or an event beside it", field=name)
     operation = template.operation
     if content is None:
         if operation.content is Content.JSON:
