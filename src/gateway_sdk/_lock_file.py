@@ -65,8 +65,7 @@ def leave_all() -> None:
         _held.pop().leave()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=leave_all)
+getattr(os, "register_at_fork", dict)(after_in_child=leave_all)  # Windows has no forks
 
 
 def _lock(descriptor: int) -> None:

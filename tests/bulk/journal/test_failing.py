@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -95,6 +96,15 @@ async def test_a_run_that_fails_waits_for_the_replies_to_what_was_sent_once(
 
 FULL = partial(errors.JournalError, "full")
 LOST = "calls unknown: 3; only this run has yielded their results"
+
+
+async def test_a_ledger_of_the_user_may_raise_its_own_error() -> None:
+    ledger = Memory()
+    ledger.write = AsyncMock(side_effect=OSError)  # type: ignore[method-assign]
+
+    async with session(created) as gateway:
+        with pytest.raises(OSError, match=r"^$"):
+            await take(bulk.run(creating(gateway), ["Ada"], journal=ledger), [])
 
 
 @pytest.mark.parametrize(
