@@ -5,9 +5,15 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, cast, overload
 
-from gateway_sdk._call.call import CallArguments, Caller
-from gateway_sdk._call.connecting import Connecting
-from gateway_sdk._call.options import OPTIONS, PER_CALL, CallSettings, Options, ViewSettings
+from gateway_sdk._call.call import Caller, Connecting
+from gateway_sdk._call.options import (
+    OPTIONS,
+    PER_CALL,
+    CallArguments,
+    CallSettings,
+    Options,
+    ViewSettings,
+)
 from gateway_sdk._call.shared_state import SHARED, SharedSettings, SharedState
 from gateway_sdk._checks import check_names, shown
 from gateway_sdk._python import NotPickled, safe_repr

@@ -13,9 +13,8 @@ import pytest
 
 from gateway_sdk import RateLimit, bulk
 from gateway_sdk.bulk import BulkResult
-from gateway_sdk.cluster import _dask
+from gateway_sdk.cluster import _ENDS, _Chunks, _dask
 from gateway_sdk.cluster._worker import Sealed
-from gateway_sdk.cluster.run import _ENDS, _Chunks
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs

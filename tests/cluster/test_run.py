@@ -268,7 +268,7 @@ async def test_the_rate_is_that_of_all_workers_together(
 def test_all_slots_together_have_the_rate_and_so_has_a_chunk_alone(
     requests: int, at_once: int
 ) -> None:
-    limits = import_module("gateway_sdk.cluster.run")._limits
+    limits = import_module("gateway_sdk.cluster")._limits
     *shares, alone = limits(RateLimit(requests, 2.0), at_once)
 
     # In any period of 2 s, a slot may use up its own period so often.

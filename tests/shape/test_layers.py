@@ -34,7 +34,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "token"},
     "bulk": {"results"},
-    "cluster": {"run"},
+    "cluster": set(),
     "errors": set(),
     "sandbox": set(),
 }

@@ -1,11 +1,12 @@
 """One call, from its first attempt to its last: token, attempts, outcome, deadline."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -13,7 +14,14 @@ from pydantic import ValidationError
 from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch, tell_outcome
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
-from gateway_sdk._call.options import Options, PerCall, check_gateway
+from gateway_sdk._call.options import (
+    CallArguments,
+    Options,
+    PerCall,
+    RequestArguments,
+    Unchecked,
+    check_gateway,
+)
 from gateway_sdk._call.retry import Patience, repeatable_after, try_again
 from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._http.reply import SUCCESS, BodyReader, ContentError, RawReply, check_type, decode
@@ -25,13 +33,7 @@ from gateway_sdk._http.request import (
     RequestTemplate,
     prepare,
 )
-from gateway_sdk._transport.transmission import (
-    LONG,
-    Request,
-    Transmission,
-    Transport,
-    hide_frames,
-)
+from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
 from gateway_sdk.auth.source import (
     StaticTokenSource,
     authorization,
@@ -54,28 +56,15 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_
 if TYPE_CHECKING:
     from gateway_sdk._content.body import Body
 
+_logger = logging.getLogger("gateway_sdk")
+
 T = TypeVar("T")
+
+_CONNECT: Final = replace(LIST_COUNTRIES, name="connect")  # which errors name; it is never sent
 
 
 class _TokenIsLateError(Exception):
     """A request leaves the queue: others may need its slot and its turn."""
-
-
-class Unchecked(partial[object]):
-    """A body that is checked within the call, where its model may be loaded in a thread."""
-
-
-class RequestArguments(TypedDict, total=False):
-    """What a request is made of; `GatewaySession.send` describes it."""
-
-    path: Mapping[str, str] | None
-    body: object
-    content_type: str | None
-    on_progress: OnProgress | None
-
-
-class CallArguments(RequestArguments, PerCall, total=False):
-    """What a call is made of."""
 
 
 class Caller:
@@ -98,8 +87,7 @@ class Caller:
         began = time.monotonic()
         call = Call(self.shared, self.options, operation, into)
         options: Any = given
-        of_request = RequestArguments.__optional_keys__ & given.keys()
-        request = {name: options.pop(name) for name in of_request}
+        request = {it: options.pop(it) for it in RequestArguments.__optional_keys__ & given.keys()}
         value: T = await call.run(options, **request)
         reply = cast("RawReply", call.reply)
         return Reply(
@@ -423,3 +411,40 @@ class Call:
         except (ContentError, ValidationError) as error:
             by_interface = self._into is None and self._operation is LIST_COUNTRIES
             raise unexpected_reply(reply, error, by_interface=by_interface) from None
+
+
+class Connecting(Call):  # it ends before its request, with a connection for the next call
+    def __init__(self, caller: Caller) -> None:
+        super().__init__(caller.shared, caller.options, _CONNECT)
+
+    async def connect(self) -> None:
+        try:
+            self._transport = self._shared.open()
+            with CallScope(self._shared.calls, self._options.deadline) as self._scope:
+                await self._shared.prepare()
+                template = self._template()
+                self._request = prepare(template, template.target(NO_VALUES), None, None, None)
+                await self._send(template)
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    async def _with_token(self) -> None:
+        if ready_token(self._options.access_token) is None:
+            await self._fetch_token()
+        await self._attempt()
+
+    async def _attempt(self) -> None:
+        request, began = self._request_with_token(), time.monotonic()
+        how = request.transmission
+        try:
+            try:
+                if not await self._transport.connect(request):
+                    _logger.info("connect: a token only: httpx opens the connections")
+            except (GatewayError, httpx.HTTPError) as error:
+                raise_failure(error, request, None, is_ours=True)
+        except BaseException as error:
+            hide_frames(error)
+            self._scope.phase, name = how.phase, type(error).__name__
+            self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
+            raise

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, Final, TypedDict
 
@@ -12,6 +13,7 @@ from pydantic import SecretStr
 from gateway_sdk._checks import check_names, check_seconds, check_timeout, checked, declared
 from gateway_sdk._http.request import (
     NO_VALUES,
+    OnProgress,
     RawHeaders,
     RequestTemplate,
     check_header_value,
@@ -76,6 +78,23 @@ class PerCall(TypedDict, total=False):
 
 
 PER_CALL: Final = PerCall.__optional_keys__
+
+
+class Unchecked(partial[object]):
+    """A body that is checked within the call, where its model may be loaded in a thread."""
+
+
+class RequestArguments(TypedDict, total=False):
+    """What a request is made of; `GatewaySession.send` describes it."""
+
+    path: Mapping[str, str] | None
+    body: object
+    content_type: str | None
+    on_progress: OnProgress | None
+
+
+class CallArguments(RequestArguments, PerCall, total=False):
+    """What a call is made of."""
 
 
 class CallSettings(PerCall, total=False):

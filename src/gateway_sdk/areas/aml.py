@@ -3,8 +3,7 @@
 from typing import Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import _content, operations
-from gateway_sdk._call.call import Unchecked
-from gateway_sdk._call.options import PerCall
+from gateway_sdk._call.options import PerCall, Unchecked
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk.areas import Area, IntoAny, IntoType, T
 from gateway_sdk.errors import InvalidArgumentError

@@ -6,8 +6,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast, overload
 
 from gateway_sdk import models, operations
-from gateway_sdk._call.call import Call, Caller, Unchecked
-from gateway_sdk._call.options import PerCall
+from gateway_sdk._call.call import Call, Caller
+from gateway_sdk._call.options import PerCall, Unchecked
 from gateway_sdk._checks import shown
 from gateway_sdk._http.reply import RawReply, check_type, json_of
 from gateway_sdk.areas import Area, IntoAny, IntoType, Late, T, as_model

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, Unpack, overload
 
 from gateway_sdk import models, operations
-from gateway_sdk._call.call import Unchecked
+from gateway_sdk._call.options import Unchecked
 from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
 from gateway_sdk.errors import InvalidArgumentError
 

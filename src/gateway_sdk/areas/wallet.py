@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator
 from typing import Any, Unpack, overload
 
 from gateway_sdk import models, operations
-from gateway_sdk._call.call import Call, Unchecked
+from gateway_sdk._call.call import Call
+from gateway_sdk._call.options import Unchecked
 from gateway_sdk._http.reply import check_type
 from gateway_sdk.areas import Area, IntoAny, IntoType, T, as_model
 
