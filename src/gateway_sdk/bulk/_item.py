@@ -39,6 +39,9 @@ from gateway_sdk.outcome import OUTCOME_TEXT, Advice, Attempt, Outcome, Repeatab
 
 _MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
 
+_TO_RETURN: Final = 1.0
+"""Seconds for which a function may go on after its last write, once its run has failed."""
+
 
 class OfRun(Protocol):
     """What the items of a run use of it."""
@@ -53,6 +56,7 @@ class OfRun(Protocol):
 
     def wake(self) -> None: ...
     def fail(self, error: BaseException) -> None: ...
+    def cut(self) -> None: ...
     def finish(self, work: "Work", result: BulkResult[Any, Any] | None) -> None: ...
 
 
@@ -72,6 +76,7 @@ class Work(RunItem):
     _sends_once = False  # whether a request is sent that must not be sent twice
     _intent: asyncio.Future[None] | None = None  # done when this is on the disk
     _intended = 0  # calls whose request is sent, or was, and was not refused
+    _over = 0  # of these, those that had ended when no write was in flight
     _has_adopted = False  # whether the result of its call is that of another run
     _is_done = False  # and `load` has failed
     _was_reported = False  # whether the limit has learned from an attempt of its call
@@ -83,6 +88,7 @@ class Work(RunItem):
         self.subject = subject
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._ended: dict[CallInfo, Outcome] = {}  # those that are not in flight
+        self._writing = set[CallInfo]()  # those that are, and do not only read
 
     def begin(self, *, is_probe: bool) -> None:
         self.is_open, self.is_probe, self.began, self._was_reported = True, is_probe, None, False
@@ -174,6 +180,7 @@ class Work(RunItem):
 
     def withdraw(self) -> None:
         """Note that the item has not begun: it waits, or is repeated later."""
+        self._intended = self._over = 0
         if self._intent is not None:
             self._intent = None
             self._note(State.INTERRUPTED, _raise_error)
@@ -186,7 +193,7 @@ class Work(RunItem):
         """Note that the item waits, with no call in flight: it has not begun."""
         if not self._calls:
             self._report(error)
-        self._intended, self.is_probe = 0, False
+        self.is_probe = False
         self.withdraw()
         self._wait(seconds)
 
@@ -196,6 +203,8 @@ class Work(RunItem):
 
     def call_started(self, call: CallInfo) -> None:
         self._calls[call] = ()
+        if call.operation.repeatability is not Repeatability.READ:
+            self._writing.add(call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         if not self.is_open:
@@ -220,6 +229,12 @@ class Work(RunItem):
     ) -> None:
         del error, elapsed
         self._ended[call] = outcome
+        self._writing.discard(call)
+        if self._writing:
+            return
+        self._over = self._intended
+        if self.is_open and self._run.is_closing and self._is_here():
+            self._run.loop.call_later(_TO_RETURN, self._run.cut)
 
     @property
     def outcome(self) -> Outcome | None:
@@ -233,8 +248,8 @@ class Work(RunItem):
 
     @property
     def has_sent_once(self) -> bool:
-        """Whether a request has left that must not be sent twice, and was not refused."""
-        return self._intended > 0 and (self._intent is None or self._intent.done())
+        """Whether a call is in flight that must not be sent twice, and was not refused."""
+        return self._intended > self._over and (self._intent is None or self._intent.done())
 
     @property
     def may_repeat(self) -> bool:

@@ -391,7 +391,12 @@ class Runner:
         """End the run with this error, after the results of requests that must be sent once."""
         self._error = self._error or error
         self.is_closing = True
-        self._end_calls([task for task, work in self._tasks.items() if not work.has_sent_once])
+        self.cut()
+
+    def cut(self) -> None:
+        """End the calls that a run which has failed does not wait for, each once."""
+        tasks = self._tasks.items()
+        self._end_calls([it for it, work in tasks if not (work.has_sent_once or it.cancelling())])
 
     def _expire(self) -> None:
         self._has_expired = True  # how much is left of what has no length, is unknown

@@ -1,6 +1,7 @@
 """Runs that fail while requests are in flight that must be sent once: no reply is lost."""
 
 import asyncio
+import itertools
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -92,6 +93,65 @@ async def test_a_run_that_fails_waits_for_the_replies_to_what_was_sent_once(
     assert states.pop('"Eve"', "interrupted") == "interrupted"
     assert states == {'"Ada"': state}
     assert seen == (["Ada"] if end != "close" and state != "interrupted" else [])
+
+
+@pytest.mark.parametrize("journal", [False, True])
+@pytest.mark.parametrize("seconds", [3, 1e9])
+@virtual_time.in_virtual_time
+async def test_what_an_earlier_round_has_sent_holds_up_no_run(
+    seconds: float, *, journal: bool
+) -> None:
+    """In its second round, an item waits for a token: nothing is in flight, nor sent later."""
+    tokens, asked = itertools.count(), list[httpx.Request]()
+
+    async def token() -> str:
+        await asyncio.sleep(0 if (number := next(tokens)) < 2 else seconds)
+        return f"t{number}"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(401)
+
+    async with session(answer, access_token=token) as gateway:
+        ledger = Memory() if journal else None
+        run = bulk.run(creating(gateway), ["Ada"], journal=ledger, patience=2)
+        with pytest.raises(errors.OutageError):
+            await take(run, [])
+        await asyncio.sleep(10)
+
+    assert virtual_time.now() == 12
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("together", [[], ["Cid"]])
+@pytest.mark.parametrize(("answered", "ended"), [(1, 3), (5, 6)])
+@virtual_time.in_virtual_time
+async def test_a_function_that_goes_on_after_its_writes_holds_up_no_run(
+    answered: float, ended: float, status: int, together: list[str]
+) -> None:
+    """The run fails after 3 s. Only what was sent before is waited for, and not what follows."""
+    ledger = Memory()
+
+    async def answer(_: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(answered)
+        return httpx.Response(status, json={})
+
+    async def call(name: str) -> None:
+        if name == "Bob":
+            await asyncio.sleep(3)
+            raise Halt
+        names = [name, *together]
+        await asyncio.gather(*map(creating(gateway), names), return_exceptions=True)
+        await asyncio.Event().wait()
+
+    async with session(answer) as gateway:
+        with pytest.raises(Halt):
+            await take(bulk.run(call, ["Ada", "Bob"], journal=ledger, concurrency=2), [])
+
+    assert virtual_time.now() == ended
+    (entry,) = ledger.entries.values()
+    assert entry.state == ("interrupted" if status == 404 else "failed")
 
 
 FULL = partial(errors.JournalError, "full")

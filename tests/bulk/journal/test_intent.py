@@ -1,6 +1,7 @@
 """Writes that must not be repeated: the disk has a row before a byte of the request is sent."""
 
 import asyncio
+import itertools
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,7 @@ import respx
 
 from gateway_sdk import GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
 from tests.bulk.runs import JOB, Answering, Memory, created, fetch, rows, session
+from tests.support import virtual_time
 from tests.support.scripted import Step, scripted
 
 
@@ -253,6 +255,31 @@ async def test_a_call_that_waits_after_a_refusal_has_not_begun(
     assert len(engine.requests) == 5
     assert disk.written == [*["begun", "interrupted"] * 4, "begun", "done"]
     assert [row["state"] for row in rows(path)] == ["done"]
+
+
+@pytest.mark.parametrize("retry", [None, RetryPolicy()])
+@virtual_time.in_virtual_time
+async def test_a_refusal_in_a_later_round_is_noted_too(retry: RetryPolicy | None) -> None:
+    ledger, states, tokens = Memory(), list[str](), itertools.count()
+    write, replies = ledger.write, iter([401, 401, 429, 200])
+
+    async def noting(entries: Any) -> None:
+        states.extend(entry.state for entry in entries)
+        await write(entries)
+
+    async def token() -> str:
+        return f"t{next(tokens)}"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        status = next(replies)
+        return created(request) if status == 200 else httpx.Response(status)
+
+    ledger.write = noting  # type: ignore[method-assign]
+    async with session(answer, access_token=token, retry=retry) as gateway:
+        results = bulk.run(creating(gateway), ["Ada"], journal=ledger)
+        assert [result.error async for result in results] == [None]
+
+    assert states == [*["begun", "interrupted"] * 3, "begun", "done"]
 
 
 @pytest.mark.parametrize("transport", [None, httpx.MockTransport(created)])
