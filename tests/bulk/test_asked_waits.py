@@ -1,13 +1,14 @@
 """Waits that the gateway asks for: no item is asked sooner, in any round of a run."""
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import httpx
 import pytest
 
 from gateway_sdk import RetryPolicy, errors
-from tests.bulk.runs import Answering, ask
+from tests.bulk.runs import Answering, Memory, ask
 from tests.bulk.test_outage import done, item_of, orders
 from tests.support import virtual_time
 
@@ -59,6 +60,26 @@ def test_a_longer_wait_than_is_left_of_the_patience_ends_the_run() -> None:
         ask(transport, orders, 30, retry=RetryPolicy(), concurrency=1, patience=1000)
 
     assert [moment for _, moment in transport.asked] == [0, 600]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("patience", [0, 0.01, 2])
+def test_a_longer_wait_for_one_item_is_its_result(patience: float, status: int) -> None:
+    """Others succeed, so there is no outage: the run does not wait silently for one item."""
+    ledger = Memory()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return asking(status, 100_000) if item_of(request) == 3 else done(request)
+
+    transport = Answering(answer)
+    options: dict[str, Any] = {"concurrency": 10, "patience": patience, "journal": ledger}
+    results = ask(transport, orders, 30, retry=RetryPolicy(), **options)
+
+    assert [result.item for result in results if result.error] == [3]
+    assert len(transport.asked) == 30
+    assert transport.asked[-1][1] < 1.0
+    states = Counter(entry.state.value for entry in ledger.entries.values())
+    assert states == {"done": 29, "failed": 1}
 
 
 @pytest.mark.parametrize("seconds", [20, 600])

@@ -187,6 +187,7 @@ class Runner:
             await asyncio.sleep(0)
         while True:
             self._woken.clear()
+            self._give_up_late()
             while self._error is None and self._start_one():
                 pass
             # Results that are being written are yielded before the error of the run is raised.
@@ -225,6 +226,16 @@ class Runner:
     def _due(self) -> Work | None:
         now = self.loop.time()
         return next((work for work in self._later if work.due <= now), None)
+
+    def _give_up_late(self) -> None:
+        """Let failures be results if the gateway asks for longer waits than the run waits."""
+        if self.patience is None or self._outages.now or self._error:
+            return
+        ends = self.loop.time() + self.patience
+        for work in [it for it in self._later if it.due > ends]:
+            self._later.remove(work)
+            self._under_way.add(work)
+            work.keep(None)
 
     def _has_room(self) -> bool:
         now = self.loop.time()

@@ -136,10 +136,10 @@ def run(
             anything was sent. Items without a length, such as those of a generator, are not read
             further, and the run ends with such an error.
         patience: Seconds for which the run waits during an outage, for a journal that another
-            program has locked, and one item after refusals with 429; None for no limit, 0 not to
-            wait. It counts from the beginning of the outage, after the rounds that showed it. Then
-            an outage ends the run with an `OutageError`, a lock with a `JournalError`,
-            and the 429 is the result of its item.
+            program has locked, and one item that the gateway refuses with 429 or asks to wait;
+            None for no limit, 0 not to wait. It counts from the beginning of the outage, after the
+            rounds that showed it. Then an outage ends the run with an `OutageError`, a lock with a
+            `JournalError`, and the failure of the item is its result.
         on_progress: Called with a `Progress` before each result, and when an outage begins or
             ends; its errors are logged.
         journal: An SQLite file with a row for each item that has ended, written before the result
