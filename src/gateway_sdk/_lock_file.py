@@ -56,7 +56,8 @@ class LockFile:
 
     def leave(self) -> None:
         """Close the file in a child process, which would hold the lock when its parent has died."""
-        os.close(self._descriptor)
+        with suppress(OSError):  # another thread was giving it up
+            os.close(self._descriptor)
         self._descriptor = -1
 
 

@@ -68,6 +68,17 @@ def retrieve_error(future: asyncio.Future[Any]) -> None:
     future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
+async def is_done_within(seconds: float, work: asyncio.Future[Any]) -> bool:
+    """Wait for work, which goes on after that; who cancels the wait ends the work."""
+    retrieve_error(work)
+    try:
+        await asyncio.wait([work], timeout=seconds)
+    except BaseException:
+        work.cancel()
+        raise
+    return work.done()
+
+
 class OwnCancellation:
     """A cancellation of the current task that its own code asks for, from a callback, and ends."""
 

@@ -6,9 +6,16 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, RateLimit
+from gateway_sdk import (
+    DeadlineExceededError,
+    GatewaySession,
+    GatewayTransport,
+    Outcome,
+    RateLimit,
+)
 from gateway_sdk._call import call
 from gateway_sdk._transport import transmission
+from tests.support.calls import pass_deadlines
 from tests.support.raw_server import body_of, field, serving
 
 
@@ -51,8 +58,10 @@ class Silent:
     def __init__(self) -> None:
         self.has_login, self.asked, self.now = asyncio.Event(), asyncio.Event(), "old"
         self.has_login.set()
+        self.questions = 0
 
     async def token(self, rejected: object = None) -> str:
+        self.questions += 1
         self.asked.set()
         await self.has_login.wait()
         return self.now
@@ -75,7 +84,7 @@ async def test_a_call_that_has_waited_takes_the_token_of_now(
     waits_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one of before may have expired, and a stream cannot be sent again after a 401."""
-    monkeypatch.setattr(transmission, "LONG", 0.0)
+    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
     source, gateway = Turning(), Holding()
     options = _options(waits_for, gateway)
     async with (
@@ -95,7 +104,7 @@ async def test_a_call_that_has_waited_takes_the_token_of_now(
 async def test_a_call_that_waits_for_a_login_lets_others_go_first(
     waits_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transmission, "LONG", 0.0)
+    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
     monkeypatch.setattr(call, "LONG", 0.0)
     source, gateway = Silent(), Holding()
     options = _options(waits_for, gateway)
@@ -117,12 +126,41 @@ async def test_a_call_that_waits_for_a_login_lets_others_go_first(
         await asyncio.gather(*late)
 
     assert gateway.tokens == ["Bearer b"] * 3 + ["Bearer new"] * 2
+    assert source.questions == 4  # one more for each, which goes on outside of the queue
+
+
+async def test_nothing_is_sent_through_a_client_while_a_late_token_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
+    monkeypatch.setattr(call, "LONG", 0.0)
+    source, gateway = Silent(), Holding()
+    async with (
+        serving(gateway.serve) as port,
+        httpx.AsyncClient(transport=GatewayTransport(max_connections=1)) as client,
+        GatewaySession(f"http://127.0.0.1:{port}", access_token="b", http_client=client) as session,
+    ):
+        of_another = session.with_options(access_token=source)
+        first = asyncio.create_task(session.aml.upload_document(b"x"))
+        await gateway.asked.wait()
+        late = asyncio.create_task(of_another.aml.upload_document(b"x"))
+        await source.asked.wait()
+        source.has_login.clear()
+        source.asked.clear()
+        gateway.may_answer.set()
+        await asyncio.gather(first, session.aml.upload_document(b"x"), source.asked.wait())
+        pass_deadlines(session)
+        with pytest.raises(DeadlineExceededError) as caught:
+            await late
+
+    assert (caught.value.phase, caught.value.outcome) == ("token", Outcome.NOT_SENT)
+    assert gateway.tokens == ["Bearer b"] * 2
 
 
 async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transmission, "LONG", 0.0)
+    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
     gateway = Holding()
     asked, may_give = asyncio.Event(), asyncio.Event()
 

@@ -5,11 +5,13 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, SessionStateError
+from gateway_sdk import Advice, GatewaySession, GatewayTransport, Outcome, SessionStateError
+from gateway_sdk.auth import LoopbackReceiver
 from tests.support.calls import CALLS
 from tests.support.failing_steps import turns
 from tests.support.virtual_time import in_virtual_time, now, run
@@ -248,3 +250,22 @@ def test_a_closed_session_is_closed_in_every_event_loop() -> None:
         asyncio.run(gateway.aclose())
 
     assert transport.closed == 1
+
+
+async def test_a_use_outside_of_a_call_says_that_nothing_was_sent() -> None:
+    gateway, transport = session(Recording()), GatewayTransport()
+    async with gateway:
+        pass
+    with pytest.raises(SessionStateError) as reopened:
+        await gateway.__aenter__()
+    with pytest.raises(SessionStateError) as no_loop:
+        await asyncio.to_thread(session(Recording()).aclose().send, None)
+    with pytest.raises(SessionStateError) as no_receiver:
+        await LoopbackReceiver("http://127.0.0.1:0/callback").receive(Mock())
+    transport._engines, transport._place = {"https://gateway.test": Mock()}, None
+    with pytest.raises(SessionStateError) as elsewhere:
+        await transport.aclose()
+
+    errors = [it.value for it in (reopened, no_loop, no_receiver, elsewhere)]
+    assert {it.outcome for it in errors} == {Outcome.NOT_SENT}
+    assert [it.advice for it in errors] == [Advice.REPEAT, Advice.FIX, Advice.FIX, Advice.FIX]

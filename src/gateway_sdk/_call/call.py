@@ -34,6 +34,7 @@ from gateway_sdk._http.request import (
     prepare,
 )
 from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
+from gateway_sdk._waiting import is_done_within
 from gateway_sdk.auth.source import (
     StaticTokenSource,
     authorization,
@@ -271,23 +272,19 @@ class Call:
     async def _take_token_again(self) -> None:
         # While the request waited, its token may have expired. It has a slot and a turn now, with
         # which a source is not waited for that may be silent for long.
-        silence = self._options.silence
-        if ready_token(self._options.access_token) is None and (
-            silence.lacks_login or silence.seconds
-        ):
+        if token := ready_token(self._options.access_token):
+            self._put_token(token)
+            return
+        silence, self._sent.transmission.waits_for = self._options.silence, "token"
+        asking = self._asking = asyncio.ensure_future(self._fetch_token())
+        is_silent = silence.lacks_login or silence.seconds
+        if not await is_done_within(0.0 if is_silent else LONG, asking):
             raise _TokenIsLateError
-        try:
-            async with asyncio.timeout(LONG):
-                await self._put_token()
-        except TimeoutError:
-            raise _TokenIsLateError from None
+        self._put_token(asking.result())
 
-    async def _put_token(self) -> None:
-        how = self._sent.transmission
-        how.waits_for = "token"
-        self._token = ready_token(self._options.access_token) or await self._fetch_token()
-        how.waits_for = None
-        self._sent.fields[0] = (b"Authorization", authorization(self._token))
+    def _put_token(self, token: AccessToken) -> None:
+        self._token, self._sent.transmission.waits_for = token, None
+        self._sent.fields[0] = (b"Authorization", authorization(token))
 
     async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
         options, began = self._options, time.monotonic()
@@ -313,8 +310,9 @@ class Call:
                 try:
                     reply = await self._transport.exchange(request)
                 except _TokenIsLateError:
-                    await self._put_token()
-                    how.sent, how.on_waited = not self._shared.tells_what_was_sent, None
+                    how.sent, how.failed_unsent, how.on_waited = False, None, None
+                    self._put_token(await self._asking)  # the same question
+                    how.sent = not self._shared.tells_what_was_sent
                     reply = await self._transport.exchange(request)
                 self.reply = reply
                 how.status, reply.forwarded = reply.status, how.forwarded
@@ -342,6 +340,8 @@ class Call:
         return value
 
     async def _record_intent(self) -> None:
+        if self._is_intended:  # by a GatewayTransport in the client that the request goes through
+            return
         self._is_intended = True
         for item in ITEMS.get():
             await item.record_intent()

@@ -26,7 +26,7 @@ from gateway_sdk._transport.through_httpx import client_closed
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
-from gateway_sdk.errors import ConfigurationError, SessionStateError
+from gateway_sdk.errors import ConfigurationError, misused
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice
@@ -124,7 +124,7 @@ class SharedState:
     def open(self) -> Transport:
         """Return the transport; the first use creates it."""
         if self.state in ("closing", "closed"):
-            closed = SessionStateError("the session is closed: open a new one")
+            closed = misused("the session is closed: open a new one")
             closed.advice = Advice.REPEAT
             raise closed
         if (client := self._engine.http_client) is not None and client.is_closed:
@@ -171,11 +171,11 @@ class SharedState:
 
     def _check_place(self) -> None:
         if os.getpid() != self._process:
-            raise SessionStateError(
+            raise misused(
                 "the session was opened in the parent process: open a new one after the fork"
             )
         if _running_loop() is not self._loop:
-            raise SessionStateError(
+            raise misused(
                 "the session was opened in another event loop: use one session per event loop"
             )
 
@@ -230,7 +230,7 @@ def _running_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
-        raise SessionStateError(
+        raise misused(
             "gateway_sdk needs asyncio, and no event loop of asyncio runs here: use asyncio.run, "
             "or anyio.run with the backend 'asyncio' in place of trio"
         ) from None

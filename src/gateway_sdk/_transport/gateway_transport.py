@@ -30,7 +30,7 @@ from gateway_sdk._transport.transmission import (
     hide_frames,
 )
 from gateway_sdk._url import origin_of
-from gateway_sdk.errors import ConfigurationError, SessionStateError
+from gateway_sdk.errors import ConfigurationError, misused
 from gateway_sdk.rate_limit import RateLimiter
 
 
@@ -113,7 +113,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
     def _check_place(self) -> None:
         place = asyncio.get_running_loop(), os.getpid()
         if self._engines and place != self._place:
-            raise SessionStateError(
+            raise misused(
                 "the GatewayTransport was first used in another event loop, or in the parent "
                 "process: make one for each"
             )

@@ -16,7 +16,7 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._transport.transmission import EXTENSION, Request
-from gateway_sdk.errors import SessionStateError
+from gateway_sdk.errors import SessionStateError, misused
 from gateway_sdk.rate_limit import RateLimiter
 
 _logger = logging.getLogger("gateway_sdk")
@@ -81,7 +81,7 @@ class ClientTransport:
 
 
 def client_closed() -> SessionStateError:
-    return SessionStateError("the http_client of the session was closed by its owner")
+    return misused("the http_client of the session was closed by its owner")
 
 
 class CustomTransport:

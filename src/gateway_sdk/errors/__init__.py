@@ -131,6 +131,13 @@ class SessionStateError(GatewayError, RuntimeError):
     outcome = Outcome.UNKNOWN
 
 
+def misused(text: str) -> SessionStateError:
+    """Return the error for a use before anything is sent, perhaps outside of a call."""
+    error = SessionStateError(text)
+    error.outcome = Outcome.NOT_SENT
+    return error
+
+
 class JournalError(GatewayError):
     """The journal of a bulk run cannot be used; nothing is lost."""
 

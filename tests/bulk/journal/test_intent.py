@@ -16,9 +16,18 @@ import httpx
 import pytest
 import respx
 
-from gateway_sdk import GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
+from gateway_sdk import (
+    GatewaySession,
+    GatewayTransport,
+    Outcome,
+    RateLimit,
+    RetryPolicy,
+    bulk,
+    errors,
+)
 from tests.bulk.runs import JOB, Answering, Memory, created, fetch, rows, session
 from tests.support import virtual_time
+from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import Step, scripted
 
 
@@ -280,6 +289,26 @@ async def test_a_refusal_in_a_later_round_is_noted_too(retry: RetryPolicy | None
         assert [result.error async for result in results] == [None]
 
     assert states == [*["begun", "interrupted"] * 3, "begun", "done"]
+
+
+async def test_a_request_through_our_transport_in_a_client_begins_once(
+    path: Path, disk: Disk
+) -> None:
+    replies = iter([OK.replace(b"200 OK", b"429 Busy\r\nRetry-After: 0"), OK])
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await read_request(reader):
+            writer.write(next(replies))
+
+    options: dict[str, Any] = {"access_token": "-", "tenant_id": "acme", "sleep": AsyncMock()}
+    async with (
+        raw_server(handle) as url,
+        httpx.AsyncClient(transport=GatewayTransport()) as client,
+        GatewaySession(url, http_client=client, **options) as gateway,
+    ):
+        await fetch(path, ["Ada"], creating(gateway))
+
+    assert disk.written == ["begun", "interrupted", "begun", "done"]
 
 
 @pytest.mark.parametrize("transport", [None, httpx.MockTransport(created)])

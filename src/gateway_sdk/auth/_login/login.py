@@ -37,8 +37,8 @@ from gateway_sdk.errors import (
     GatewayError,
     LoginError,
     LoginTimeoutError,
-    SessionStateError,
     StateMismatchError,
+    misused,
 )
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class LoopbackReceiver:
         check_seconds("timeout", timeout)
         self._must_be_open()
         if not self._handler.starts:
-            raise SessionStateError("no browser can end this login: call start_url() first")
+            raise misused("no browser can end this login: call start_url() first")
         handler = self._handler
         handler.finish, handler.tell = finish, tell or handler.tell
         sockets, self._sockets = self._sockets, []
@@ -173,7 +173,7 @@ class LoopbackReceiver:
 
     def _must_be_open(self) -> None:
         if not self._sockets:
-            raise SessionStateError("the receiver is not open: use it in `async with`, once")
+            raise misused("the receiver is not open: use it in `async with`, once")
 
 
 def _timed_out(
