@@ -362,16 +362,9 @@ def result(
     error: Exception | None = None, *, from_journal: bool = False, symbols: str = "USD"
 ) -> BulkResult[ExchangeRateSeriesRequest, Any]:
     item = ExchangeRateSeriesRequest(base="EUR", symbols=symbols, start_date="", end_date="")
-    outcome, advice = getattr(error, "outcome", None), getattr(error, "advice", None)
-    return BulkResult(
-        item=item,
-        error=error,
-        outcome=outcome,
-        advice=advice,
-        elapsed=0,
-        from_journal=from_journal,
-        _value=None,
-    )
+    given: Any = {name: getattr(error, name, None) for name in ("outcome", "advice")}
+    given |= {"item": item, "error": error, "from_journal": from_journal}
+    return BulkResult(**given, elapsed=0, _value=None)
 
 
 def counted(
@@ -388,9 +381,8 @@ def counted(
 def test_deadline_and_failures_are_told_apart() -> None:
     """What the deadline left out is in no file: each has its own line, and its own way out."""
     late, refused = failure(DeadlineExceededError, LOST), failure(NotFoundError, REFUSED, 404)
-    count = counted(
-        9, result(), result(late), result(refused), result(late, from_journal=True), deadline=5
-    )
+    found = result(), result(late), result(refused), result(late, from_journal=True)
+    count = counted(9, *found, deadline=5)
 
     with pytest.raises(CommandError) as caught:
         count.check()
@@ -410,9 +402,8 @@ async def test_what_a_run_waits_for_is_told_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a line when it begins."""
-    outage = Outage(
-        ConnectionFailedError("no connection"), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    )
+    since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    outage = Outage(ConnectionFailedError("no connection"), since)
     shown: list[tuple[object, ...]] = []
 
     async def results(
@@ -427,10 +418,8 @@ async def test_what_a_run_waits_for_is_told_once(
     await counted(1).fetch(cast("GatewaySession", SimpleNamespace(currency=currency)))
 
     told = capsys.readouterr().err
-    assert (told.partition("\n")[0], told.count("Since")) == (
-        "Since 03:04:05 UTC: no connection",
-        1,
-    )
+    assert told.startswith("Since 03:04:05 UTC: no connection\n")
+    assert told.count("Since") == 1
     assert shown == [(0, 1), (1, 1, "1 failed")]
 
 
@@ -449,9 +438,8 @@ def test_the_list_of_countries_is_waited_for(
 
 
 async def test_a_list_of_countries_that_is_late_is_no_deadline_of_the_run() -> None:
-    async def wait(_: object) -> NoReturn:
-        await asyncio.Event().wait()
-        raise AssertionError
+    async def wait(_: object) -> httpx.Response:
+        return await asyncio.Future()
 
     transport = httpx.MockTransport(wait)
     run = Run(["EUR"], None, (date(2026, 1, 1), date(2026, 1, 2)), deadline=60.0)
