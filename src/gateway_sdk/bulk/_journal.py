@@ -121,6 +121,7 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 class SqliteLedger:
     _database: sqlite3.Connection
+    _takes_job = True  # of an empty journal, over from another run
 
     def __init__(
         self, path: Path, job: str | None, *, retry_failed: bool, patience: float | None
@@ -152,6 +153,7 @@ class SqliteLedger:
 
     def settle(self, key: bytes, value: str | None) -> None:
         """Close an item of unknown outcome, with a value or, if it was not done, with None."""
+        self._takes_job = False
         try:
             self._open()
             entry = self._read(key) if key in self._places else None
@@ -241,7 +243,9 @@ class SqliteLedger:
                 "would send its items again"
             )
         ((job,),) = database.execute("select job from run").fetchall() or [("",)]
-        if self._job not in (None, job) and not database.execute(_TAKE, (self._job,)).rowcount:
+        if self._job in (None, job):
+            return
+        if not (self._takes_job and database.execute(_TAKE, (self._job,)).rowcount):
             raise self._error(
                 f"belongs to the job {job!r}, not to {self._job!r}: give another file"
             )

@@ -19,6 +19,7 @@ _WAL_MODE: Final = b"\2\2"
 def begin_log(database: sqlite3.Connection) -> None:
     database.execute(f"pragma user_version = {_UNDER_WAY}")
     database.execute("pragma journal_mode = wal")
+    database.execute("select * from run").fetchone()  # creates the log, which must not be missing
 
 
 def end_log(database: sqlite3.Connection) -> None:
@@ -32,14 +33,15 @@ def problem_of_log(journal: Path) -> str:
     """Say what is wrong if one of the two files of a killed run is missing; else return ""."""
     path, header = Path(os.path.realpath(journal)), b""
     log = path.with_name(f"{path.name}-wal")
+    has_log = log.exists()  # before the header is read: its run may end meanwhile
     is_empty = not (path.exists() and path.stat().st_size)
-    if is_empty and log.exists():  # SQLite would delete it
+    if is_empty and has_log:  # SQLite would delete it
         return f"is missing beside its log {log.name}: move both files together"
     if path.is_file():
         with suppress(OSError), path.open("rb") as file:
             header = file.read(100)
     version = int.from_bytes(header[60:64], "big", signed=True)
-    if (header[18:20], version) != (_WAL_MODE, _UNDER_WAY) or log.exists():
+    if (header[18:20], version) != (_WAL_MODE, _UNDER_WAY) or has_log or log.exists():
         return ""
     return (
         f"lacks its newest rows: a run was killed, and its log {log.name} is missing: move both "

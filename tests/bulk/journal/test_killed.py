@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from benchmarks import resume
 from gateway_sdk import JournalError, _lock_file, bulk
 from gateway_sdk._lock_file import LockFile
+from gateway_sdk.bulk._wal import begin_log, problem_of_log
 from tests.bulk.runs import JOB, created, fetch, job_of, refused, same, session
 from tests.support.calls import CALLS
 
@@ -75,6 +77,33 @@ def test_a_journal_without_its_log_is_refused(path: Path, use: Callable[[Path], 
     assert asyncio.run(fetch(kept, ["Bob"], same))["Bob"].value == "Bob"
 
 
+async def test_a_run_that_is_killed_at_its_beginning_leaves_its_log(path: Path) -> None:
+    await fetch(path, [1], same)
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        begin_log(database)
+        assert problem_of_log(path) == ""
+
+
+@pytest.mark.parametrize("is_end", [False, True])
+def test_a_journal_is_read_while_a_run_begins_or_ends(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, is_end: bool
+) -> None:
+    """Its log comes or goes while the state of the journal is looked at."""
+    kept, opened = path.with_name("kept.db"), Path.open
+    asyncio.run(killed(path, kept, "", *["-wal"] * is_end))
+    log = kept.with_name("kept.db-wal")
+
+    def racing(found: Path, mode: str) -> Any:
+        log.unlink() if is_end else log.touch()
+        return opened(found, mode)
+
+    monkeypatch.setattr(Path, "open", racing)
+
+    assert problem_of_log(kept) == ""
+    assert log.exists() is not is_end
+
+
 def test_a_log_without_its_journal_is_refused(path: Path) -> None:
     """SQLite would delete it."""
     kept = path.with_name("kept.db")
@@ -105,6 +134,14 @@ async def test_a_journal_without_items_takes_another_job(path: Path) -> None:
 
     with pytest.raises(JournalError, match="belongs to the job"):
         await fetch(path, [1], refused, job="other")
+
+
+async def test_whoever_settles_an_item_takes_no_journal_over(path: Path) -> None:
+    await fetch(path, [], same)
+
+    with pytest.raises(JournalError, match="belongs to the job 'test', not to 'other'"):
+        bulk.settle(path, "other", 1, not_done=True)
+    assert job_of(path) == JOB
 
 
 @pytest.mark.posix
