@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
@@ -14,7 +15,7 @@ import anyio
 import httpx
 import pytest
 
-from gateway_sdk import Outcome, RetryPolicy, bulk, errors
+from gateway_sdk import Advice, Outcome, RetryPolicy, bulk, errors
 from gateway_sdk._call.events import ITEMS
 from tests.bulk.runs import JOB, fetch, keep_values, results_of, rows, same, session
 from tests.support import virtual_time
@@ -47,7 +48,18 @@ def test_a_call_that_cancels_itself_is_a_result() -> None:
 
     assert isinstance(second.error, errors.GatewayError)
     assert "cancelled from within" in str(second.error)
+    assert (second.outcome, second.advice) == (Outcome.UNKNOWN, Advice.FIX)
     assert [first.value, third.value] == [0, 2]
+
+
+def test_the_error_of_a_deadline_is_about_no_call() -> None:
+    async def call(_: int) -> None:
+        await asyncio.sleep(1)
+
+    with pytest.raises(errors.DeadlineExceededError, match="before all items were read") as caught:
+        results_of(call, itertools.count(), deadline=5)
+
+    assert (caught.value.outcome, caught.value.advice) == (Outcome.NOT_SENT, Advice.REPEAT)
 
 
 def test_an_error_that_equal_items_share_does_not_grow() -> None:

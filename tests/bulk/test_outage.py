@@ -233,6 +233,7 @@ def test_the_deadline_ends_what_waits_for_another_try(away: int, failing: int) -
 
     late = dict.fromkeys(range(40), errors.DeadlineExceededError)
     fine = dict.fromkeys(range(away, 21), type(None))
+    assert {result.advice for result in results if result.error} == {Advice.REPEAT}
     failed = dict.fromkeys(range(failing), errors.ConnectionFailedError)
     assert {result.item: type(result.error) for result in results} == {**late, **fine, **failed}
     # Of this run alone: the next one makes their calls again.

@@ -28,6 +28,7 @@ from gateway_sdk.bulk.results import (
     value_of,
 )
 from gateway_sdk.errors import (
+    DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
     JournalError,
@@ -162,15 +163,13 @@ class Work(RunItem):
         if self._intent is None:
             self._intent = self._run.loop.create_future()
             self._note(State.BEGUN, partial(_resolve, self._intent))
-        try:
-            # Other calls of the item may wait for it too: whoever is cancelled leaves it alone.
-            await asyncio.wait([intent := self._intent])
-            intent.result()
-        except InvalidArgumentError:  # it refuses this item alone
-            raise
-        except Exception as error:
+        # Other calls of the item may wait for it too: whoever is cancelled leaves it alone.
+        await asyncio.wait([intent := self._intent])
+        if (error := intent.exception()) is None:
+            return
+        if not isinstance(error, InvalidArgumentError):  # which refuses this item alone
             self._run.fail(error)
-            raise
+        raise _of_call(error)
 
     async def withdraw_intent(self) -> None:
         if self.is_open:
@@ -291,7 +290,9 @@ class Work(RunItem):
         """Return the error of a call that was ended early."""
         error = kind(message)
         if not self._calls:  # without a session, its outcome is unknown
+            is_late = isinstance(error, DeadlineExceededError)
             error.outcome = Outcome.UNKNOWN
+            error.advice = Advice.REPEAT if is_late else Advice.FIX  # only the user knows more
             return error
         call, attempts = list(self._calls.items())[-1]
         return error.of_call(call.operation.name, call.operation.repeatability, attempts)
@@ -380,17 +381,27 @@ class Work(RunItem):
         )
 
 
+def unsent(message: str) -> DeadlineExceededError:
+    error = DeadlineExceededError(message)
+    error.outcome = Outcome.NOT_SENT
+    return error
+
+
 def _raise_error(error: Exception | None) -> None:
     if error is not None:
         raise error
+
+
+def _of_call(error: BaseException) -> BaseException:
+    told = copy(error)  # the call writes to it; the run raises the other one
+    if isinstance(told, JournalError):
+        told.advice = Advice.REPEAT  # by the next run: nothing was sent
+    return told
 
 
 def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
     if error is None:
         written.set_result(None)
     else:
-        told = copy(error)  # the call writes to it; the run raises the other one
-        if isinstance(told, JournalError):
-            told.advice = Advice.REPEAT  # by the next run: nothing was sent
-        written.set_exception(told)
+        written.set_exception(error)
         written.exception()  # the run may have ended: nobody has to ask for it

@@ -24,7 +24,7 @@ from gateway_sdk._call.events import ITEMS
 from gateway_sdk._call.retry import Bucket, retry_after
 from gateway_sdk._python import tell
 from gateway_sdk._waiting import to_the_end
-from gateway_sdk.bulk._item import Work
+from gateway_sdk.bulk._item import Work, unsent
 from gateway_sdk.bulk._ledger import Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import Outages
@@ -37,7 +37,6 @@ from gateway_sdk.errors import (
     RateLimitedError,
 )
 from gateway_sdk.observer import Observer, RunInfo
-from gateway_sdk.outcome import Outcome
 from gateway_sdk.retry_policy import RetryBudget
 
 AHEAD: Final = 8
@@ -373,9 +372,7 @@ class Runner:
     def _interruption(self, work: Work) -> GatewayError:
         """Return the error of an item whose call was ended early, or not begun."""
         if work.began is None:
-            unbegun = DeadlineExceededError(f"not begun, nothing was sent: {self._late}")
-            unbegun.outcome = Outcome.NOT_SENT
-            return unbegun
+            return unsent(f"not begun, nothing was sent: {self._late}")
         if self.is_closing:
             return work.interrupted("the run was closed before the call had ended", GatewayError)
         if self._has_expired:
@@ -411,7 +408,7 @@ class Runner:
 
     def _expire(self) -> None:
         self._has_expired = True  # how much is left of what has no length, is unknown
-        self._source.expire(DeadlineExceededError(f"{self._late} before all items were read"))
+        self._source.expire(unsent(f"{self._late} before all items were read"))
         # Their last failures are their results, but only of this run.
         while self._later and self._error is None:
             self._end_early(self._later.popleft())
@@ -441,6 +438,6 @@ def _tell_lost(error: BaseException, items: int) -> None:
         "yielded their results"
     )
     if isinstance(error, GatewayError):
-        error.args = (f"{error.args[0]}; {text}",)
+        error.args = ("; ".join([*error.args[:1], text]),)
     else:  # of a ledger of the user
         error.add_note(text)

@@ -167,11 +167,23 @@ async def test_a_ledger_of_the_user_may_raise_its_own_error() -> None:
             await take(bulk.run(creating(gateway), ["Ada"], journal=ledger), [])
 
 
+async def test_a_ledger_may_refuse_a_single_item() -> None:
+    ledger, seen = Memory(), list[str]()
+    failing = errors.InvalidArgumentError("too large")
+    ledger.write = AsyncMock(side_effect=[failing, None])  # type: ignore[method-assign]
+
+    async with session(pytest.fail) as gateway:
+        await take(bulk.run(creating(gateway), ["Ada"], journal=ledger), seen)
+
+    assert seen == ["Ada"]
+
+
 @pytest.mark.parametrize(
     ("refusals", "error", "states"),
     [
         (9, FULL, {"begun": 3}),
         (9, OSError, {"begun": 3}),  # of a ledger of the user
+        (9, errors.JournalError, {"begun": 3}),  # without a text
         (1, FULL, {"done": 4}),  # there is room when the run closes
     ],
 )

@@ -17,6 +17,7 @@ import pytest
 import respx
 
 from gateway_sdk import (
+    Advice,
     GatewaySession,
     GatewayTransport,
     Outcome,
@@ -159,9 +160,9 @@ async def test_nothing_is_sent_if_the_disk_fails(
         await fetch(path, ["Ada", "Bob"], create)
 
     assert engine.asked == []
-    assert caught.value.operation is None
-    assert {(error.operation, error.outcome) for error in seen} == {
-        ("create_customer", Outcome.NOT_SENT)
+    assert (caught.value.operation, caught.value.advice) == (None, Advice.FIX)
+    assert {(error.operation, error.outcome, error.advice) for error in seen} == {
+        ("create_customer", Outcome.NOT_SENT, Advice.REPEAT)
     }
     disk.before = lambda: None
     made = await fetch(path, ["Ada", "Bob"], create)
