@@ -28,6 +28,7 @@ from gateway_sdk.bulk.results import (
     value_of,
 )
 from gateway_sdk.errors import (
+    ConfigurationError,
     DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
@@ -285,6 +286,11 @@ class Work(RunItem):
         _, advice, _ = self._said(error)
         is_observed = self._has_adopted or error.operation in observed
         return is_observed and advice in _MAY_PASS and not isinstance(error, SessionStateError)
+
+    def lacks_setting(self, error: GatewayError) -> bool:
+        """Whether a call of the item has failed for a setting of its session."""
+        is_observed = error.operation in {call.operation.name for call in self._calls}
+        return isinstance(error, ConfigurationError) and is_observed
 
     def interrupted(self, message: str, kind: type[GatewayError]) -> GatewayError:
         """Return the error of a call that was ended early."""

@@ -78,9 +78,12 @@ set {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)} where state <>
 
 ENTRIES: Final = "select * from items"
 _READ: Final = f"{ENTRIES} where id = ?"
-# That a value is no JSON may be mended too, with dump=; where a write was done it says "check".
+# A value that is no JSON may be mended too, with dump=, and a wrong setting, which is about all
+# items; where a write was done they say "check".
 _PLACES: Final = """
-select id, key, state, iif(error = 'JournalError' and advice = 'fix', 'repeat', advice),
+select id, key, state,
+  iif(advice = 'fix' and error in ('JournalError', 'ConfigurationError', 'MissingExtraError'),
+    'repeat', advice),
   operation, status from items
 """
 _TAKE: Final = "update run set job = ? where not exists (select * from items)"

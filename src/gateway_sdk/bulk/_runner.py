@@ -353,13 +353,15 @@ class Runner:
 
     def _may_pass(self, work: Work, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
-        if self._has_expired or not work.may_begin_again(error):
+        lacks_setting = work.lacks_setting(error)
+        may_begin_again = work.may_repeat if lacks_setting else work.may_begin_again(error)
+        if self._has_expired or not (lacks_setting or may_begin_again):
             return False
-        if error.token_is_static:
+        if lacks_setting or error.token_is_static:
             self.fail(error)  # all other items would fail too
         is_busy = isinstance(error, RateLimitedError) and not self._outages.asks_too_long(error)
         if self.is_closing or is_busy:
-            return self.is_closing
+            return self.is_closing and may_begin_again
         is_first, work.has_failed = not work.has_failed, True
         work.failures += self._outages.now is None
         return not self._outages.failed(error, work.failures, is_first=is_first)

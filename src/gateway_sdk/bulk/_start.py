@@ -149,7 +149,8 @@ def run(
         job: The name of the work, such as "rates-2026-q1"; required with a file, which only the
             same job can continue. Name everything that matters and is not in the items.
         retry_failed: Fetch items of the file again whose failure may pass: their advice is REPEAT
-            or LOG_IN; or they only read, and the reply was 401, 403, a redirect or unexpected.
+            or LOG_IN; or they only read, and the reply was 401, 403, a redirect or unexpected; or
+            they did nothing, for a wrong setting.
         dump: Converts a value to JSON for the journal; without it pydantic does.
         load: Converts the JSON in the journal to a value; without it the JSON is the value. This
             holds for new results too, so that a run that goes on gives what one run would.
@@ -165,6 +166,7 @@ def run(
         OutageError: the gateway, or a login, was away for longer than *patience*.
         UnauthorizedError: the gateway refused an access token that cannot be renewed.
         LoginRequiredError: such a token has expired.
+        ConfigurationError: a call has met a wrong setting of its session.
         DeadlineExceededError: the deadline passed before all items were read.
         JournalError: the journal belongs to another job, is in use, or cannot be written.
         Exception: *items*, *key* or *subject* raised an error; raised after the results of the

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -14,8 +15,9 @@ import pytest
 
 from gateway_sdk import RetryPolicy, bulk, errors
 from tests.bulk.journal.test_intent import creating
-from tests.bulk.runs import Memory, created, session
+from tests.bulk.runs import Memory, created, fetch, refused, same, session
 from tests.support import virtual_time
+from tests.support.calls import CALLS
 
 
 async def take(run: AsyncIterator[Any], seen: list[str]) -> None:
@@ -152,6 +154,45 @@ async def test_a_function_that_goes_on_after_its_writes_holds_up_no_run(
     assert virtual_time.now() == ended
     (entry,) = ledger.entries.values()
     assert entry.state == ("interrupted" if status == 404 else "failed")
+
+
+@pytest.mark.parametrize(
+    ("calls", "states"),
+    [
+        (["list_countries"], {"done": 5}),
+        (["create_customer"], {"done": 5}),
+        (["create_customer", "list_countries"], {"done": 2, "failed": 1}),
+    ],
+)
+async def test_a_wrong_setting_ends_the_run_at_once(
+    calls: list[str], states: dict[str, int]
+) -> None:
+    """It is not about one item, and the next run makes all items that did nothing."""
+    ledger, tokens = Memory(), itertools.count()
+
+    async def source() -> Any:
+        return f"t{number}" if (number := next(tokens)) < 5 else None
+
+    async def call(_: str) -> None:
+        for name in calls:
+            await CALLS[name](gateway)
+
+    async with session(lambda _: httpx.Response(200, json=[]), access_token=source) as gateway:
+        run = bulk.run(call, map(str, range(300)), concurrency=1, journal=ledger)
+        with pytest.raises(errors.ConfigurationError):
+            await take(run, [])
+
+    assert Counter(entry.state.value for entry in ledger.entries.values()) == states
+
+
+@pytest.mark.parametrize("error", [errors.ConfigurationError("x"), errors.MissingExtraError("x")])
+async def test_a_wrong_setting_that_is_a_result_can_be_mended(path: Path, error: Exception) -> None:
+    """The function makes its own session for each item, say."""
+    failing = AsyncMock(side_effect=error)
+    assert (await fetch(path, ["Ada"], failing))["Ada"].error is error
+
+    assert (await fetch(path, ["Ada"], refused))["Ada"].from_journal
+    assert (await fetch(path, ["Ada"], same, retry_failed=True))["Ada"].value == "Ada"
 
 
 FULL = partial(errors.JournalError, "full")
