@@ -215,7 +215,7 @@ class Runner:
         held = self._held - (len(self._later) if self._outages.now else 0)
         if held < AHEAD * self.limit.size and (taken := self._source.next()):
             self._take(taken[0])
-        elif (work := self._due()) and not self._source.is_asked:
+        elif self._later and (work := self._due()) and not self._source.is_asked:
             self._later.remove(work)
             self._begin(work)
         else:
@@ -228,7 +228,7 @@ class Runner:
 
     def _give_up_late(self) -> None:
         """Let failures be results if the gateway asks for longer waits than the run waits."""
-        if self.patience is None or self._outages.now or self._error:
+        if not self._later or self.patience is None or self._outages.now or self._error:
             return
         ends = self.loop.time() + self.patience
         for work in [it for it in self._later if it.due > ends]:
