@@ -12,6 +12,7 @@ from gateway_sdk import (
     GatewayTransport,
     Outcome,
     RateLimit,
+    Token,
 )
 from gateway_sdk._call import call
 from gateway_sdk._transport import transmission
@@ -187,3 +188,22 @@ async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now(
 
     assert (caught.value.phase, caught.value.outcome) == ("token", Outcome.NOT_SENT)
     assert len(gateway.tokens) == 1
+
+
+async def test_a_call_that_has_waited_takes_the_token_that_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transmission, "LONG", -1.0)
+    gateway = Holding()
+    gateway.may_answer.set()
+
+    async def token() -> Token:
+        return Token("kept", expires_at=4e9)
+
+    async with GatewaySession(
+        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(9, 1)
+    ) as session:
+        for _ in range(2):
+            await session.aml.upload_document(b"x")
+
+    assert gateway.tokens == ["Bearer kept"] * 2
