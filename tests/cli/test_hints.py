@@ -8,14 +8,10 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import (
-    Advice,
-    Attempt,
     ConnectionFailedError,
     GatewayError,
     GatewaySession,
     NotFoundError,
-    Outcome,
-    Repeatability,
     errors,
 )
 from gateway_sdk.cli import app
@@ -37,7 +33,6 @@ REASONS: Final[list[tuple[str, str]]] = [
     it for name, it in vars(_base).items() if name.isupper() and isinstance(it, tuple)
 ]
 HINTS: Final = [*REASONS, *_base.OF_SETTING.values(), *_base.OF_KIND.values()]
-CLASSES: Final = [getattr(errors, name) for name in errors.__all__]
 
 
 def names_in(text: str) -> set[str]:
@@ -50,20 +45,6 @@ def test_each_class_has_its_hints_or_those_of_the_class_above() -> None:
     assert errors.LoginTimeoutError("late").hints == _base.OF_KIND["LoginTimeoutError"]
     assert errors.StateMismatchError("other").hints == _base.OF_KIND["LoginError"]
     assert errors.GatewayError().hints == _base.OF_KIND["GatewayError"]
-
-
-@pytest.mark.parametrize("repeatability", Repeatability)
-@pytest.mark.parametrize("outcome", Outcome)
-@pytest.mark.parametrize("kind", CLASSES)
-def test_no_hint_repeats_what_must_be_looked_at(
-    kind: type[GatewayError], outcome: Outcome, repeatability: Repeatability
-) -> None:
-    error = kind.__new__(kind).of_call(
-        "call", repeatability, (Attempt(outcome=outcome, status=None, error="", elapsed=1.0),)
-    )
-
-    assert ("no harm" in error.hints[1]) <= (error.advice is not Advice.CHECK)
-    assert (error.hints == _base.OF_CHECK) == (error.advice is Advice.CHECK)
 
 
 @pytest.mark.parametrize("text", sorted({it[0] for it in HINTS}))

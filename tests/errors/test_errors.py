@@ -5,11 +5,12 @@ import importlib
 import json
 import re
 from collections.abc import Iterable
+from itertools import product
 
 import pytest
 
 from gateway_sdk import errors
-from gateway_sdk.errors import GatewayError, MissingExtraError, needing_extra
+from gateway_sdk.errors import GatewayError, MissingExtraError, _base, needing_extra
 from gateway_sdk.outcome import PASSING, Advice, Attempt, Outcome, Repeatability
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
@@ -86,6 +87,10 @@ KINDS = [
     if isinstance(kind, type) and issubclass(kind, GatewayError) and name[0] != "_"
 ]
 
+after_each_call = pytest.mark.parametrize(
+    ("kind", "repeatability", "outcome"), [*product(KINDS, Repeatability, Outcome)]
+)
+
 DOUBT = {(UNKNOWN, ONCE), (APPLIED, ONCE), (APPLIED, IDEMPOTENT)}
 """Where a person has to look, whatever the last error was: CHECK goes before all others."""
 
@@ -103,9 +108,7 @@ def _ended(error: GatewayError, outcome: Outcome, repeatability: Repeatability) 
     return error.of_call("an_operation", repeatability, (Attempt(outcome, None, None, 0.0),))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("repeatability", Repeatability)
-@pytest.mark.parametrize("outcome", Outcome)
+@after_each_call
 def test_every_error_is_decided(
     kind: type[GatewayError], repeatability: Repeatability, outcome: Outcome
 ) -> None:
@@ -117,11 +120,11 @@ def test_every_error_is_decided(
         _ended(error, outcome, repeatability)
 
         assert error.advice is (CHECK if (outcome, repeatability) in DOUBT else advice)
+        assert (error.hints == _base.OF_CHECK) == (error.advice is CHECK)
+        assert error.advice is not CHECK or "no harm" not in error.hints[1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("repeatability", Repeatability)
-@pytest.mark.parametrize("outcome", Outcome)
+@after_each_call
 def test_what_another_library_makes_again_of_an_error_never_invites_a_second_write(
     kind: type[GatewayError], repeatability: Repeatability, outcome: Outcome
 ) -> None:
