@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -43,6 +44,17 @@ async def run_app(sandbox: Sandbox, scope: Scope, *received: Message) -> list[Me
 
     await sandbox.app(scope, receive, send)
     return sent
+
+
+def holding_up() -> tuple[Sandbox, asyncio.Event]:
+    """Make a sandbox that holds up each call for ever, and what is set when it has one."""
+    held_up = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        held_up.set()
+        await asyncio.Event().wait()
+
+    return Sandbox(faults=Faults(sleep=sleep).anywhere(Fault.latency(1))), held_up
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
-from tests.sandbox.conftest import Connect, run_app
+from tests.sandbox.conftest import Connect, holding_up, run_app
 
 SandboxWith = Callable[..., Sandbox]
 Received = list[tuple[int | None, bool]]
@@ -175,13 +175,7 @@ async def test_faults_can_be_added_later(client: httpx.AsyncClient, sandbox: San
 
 
 async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
-    held_up = asyncio.Event()
-
-    async def sleep(_: float) -> None:
-        held_up.set()
-        await asyncio.Event().wait()
-
-    sandbox = Sandbox(faults=Faults(sleep=sleep).anywhere(Fault.latency(1)))
+    sandbox, held_up = holding_up()
     async with connect(sandbox) as client:
         call = asyncio.create_task(client.get(BALANCE[1]))
         await held_up.wait()

@@ -14,7 +14,7 @@ import pytest
 
 from gateway_sdk.sandbox import Fault, Faults, Sandbox, _server
 from gateway_sdk.sandbox._server import _base_url, _Protocol
-from tests.sandbox.conftest import HEADERS, on_a_socket
+from tests.sandbox.conftest import HEADERS, holding_up, on_a_socket
 
 WEBHOOK = "/kyc/1.0.0/webhook"
 
@@ -92,13 +92,7 @@ async def test_each_request_is_a_line_of_the_log(sandbox: Sandbox) -> None:
 async def test_stopping_ends_delayed_calls(caplog: pytest.LogCaptureFixture) -> None:
     """A call that is still being served when the server stops is ended without a log record."""
     caplog.set_level(logging.WARNING)
-    held_up = asyncio.Event()
-
-    async def sleep(_: float) -> None:
-        held_up.set()
-        await asyncio.Event().wait()
-
-    sandbox = Sandbox(faults=Faults(sleep=sleep).anywhere(Fault.latency(1)))
+    sandbox, held_up = holding_up()
     async with httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as client:
         async with sandbox.serve() as base_url:
             call = asyncio.create_task(client.post(base_url + WEBHOOK))
