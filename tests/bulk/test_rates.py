@@ -235,7 +235,7 @@ def test_wrong_options_are_refused_at_once() -> None:
 
     with pytest.raises(InvalidArgumentError, match="concurrency"):
         gateway.currency.exchange_rate_series_bulk([YEAR], concurrency=0)
-    with pytest.raises(InvalidArgumentError, match="needs job="):
+    with pytest.raises(InvalidArgumentError, match="job must name the work"):
         gateway.currency.exchange_rate_series_bulk([YEAR], journal="x", job="")
     with pytest.raises(InvalidArgumentError, match="into must be a type"):
         gateway.currency.exchange_rate_series_bulk([YEAR], into=5)

@@ -274,12 +274,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *(({"patience": wrong}, "patience must be") for wrong in (-1, True, "1", float("nan"))),
     *(({"observers": wrong}, "^observers must be") for wrong in (None, [Observer], [print])),
     ({"journal": 7, "job": "test"}, "journal must be"),
-    ({"journal": NoLedger(), "job": "x"}, "go with a journal that is a file"),
-    ({"journal": NoLedger(), "retry_failed": True}, "go with a journal that is a file"),
-    *(({"journal": "x", **job}, "needs job=") for job in ({}, {"job": " "}, {"job": "a\nb"})),
-    *(({name: str}, "go with journal=") for name in ("dump", "load")),
-    ({"job": "x"}, "go with a journal that is a file"),
-    ({"retry_failed": True}, "go with a journal that is a file"),
+    ({"journal": NoLedger(), "job": "x"}, "goes with a journal that is a file"),
+    ({"journal": NoLedger(), "retry_failed": True}, "goes with a journal that is a file"),
+    *(({"journal": "x", **job}, "job must name") for job in ({}, {"job": " "}, {"job": "a\nb"})),
+    *(({name: str}, "goes with journal=") for name in ("dump", "load")),
+    ({"job": "x"}, "goes with a journal that is a file"),
+    ({"retry_failed": True}, "goes with a journal that is a file"),
     ({"retry_failed": 1}, "retry_failed must be"),
     ({"dump": 1}, "dump must be"),
     ({"load": 1}, "load must be"),
@@ -288,8 +288,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "named"), WRONG)
 def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:
-    with pytest.raises(errors.InvalidArgumentError, match=named):
+    with pytest.raises(errors.InvalidArgumentError, match=named) as caught:
         bulk.run(**{"call": double, "items": [1], **arguments})
+
+    assert caught.value.field in {*arguments, "job"}
 
 
 async def test_an_invalid_key_ends_the_run() -> None:

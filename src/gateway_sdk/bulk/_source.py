@@ -38,12 +38,12 @@ _DIGEST_BYTES: Final = 16
 def make_source(items: Iterable[Any] | AsyncIterable[Any], wake: Callable[[], None]) -> "Source":
     if isinstance(items, str | bytes | BaseModel):  # a model gives its fields one by one
         kind = "model" if isinstance(items, BaseModel) else "string"
-        raise InvalidArgumentError(f"items is a single {kind}: give a list of items")
+        raise InvalidArgumentError(f"is a single {kind}: give a list of items", field="items")
     if isinstance(items, AsyncIterable):
         return AsyncSource(items, wake)
     if isinstance(items, Iterable):
         return Source(items)
-    raise InvalidArgumentError("items must be an iterable, or an asynchronous one")
+    raise InvalidArgumentError("must be an iterable, or an asynchronous one", field="items")
 
 
 class Source:

@@ -202,12 +202,13 @@ def _ledger_of(given: Mapping[str, Any]) -> Ledger | None:
     job, retry_failed = given["job"], given["retry_failed"]
     if isinstance(ledger, Path):
         if not isinstance(job, str) or not job.strip() or not job.isprintable():
-            raise InvalidArgumentError(
-                "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
-            )
+            problem = "must name the work on the items of the journal, such as 'rates-2026-q1'"
+            raise InvalidArgumentError(problem, field="job")
         return SqliteLedger(ledger, job, retry_failed=retry_failed, patience=given["patience"])
-    if job is not None or retry_failed:
-        raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
-    if ledger is None and (given["dump"] or given["load"]):
-        raise InvalidArgumentError("dump and load go with journal=")
+    for name in ("job", "retry_failed"):
+        if given[name] not in (None, False):
+            raise InvalidArgumentError("goes with a journal that is a file", field=name)
+    for name in ("dump", "load"):
+        if ledger is None and given[name]:
+            raise InvalidArgumentError("goes with journal=", field=name)
     return ledger
