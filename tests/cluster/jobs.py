@@ -65,6 +65,10 @@ async def customer(gateway: GatewaySession, number: int) -> Any:
     return await gateway.customer.create_customer(request)
 
 
+async def no_token() -> Any:
+    return None
+
+
 async def large(gateway: GatewaySession, number: int) -> str:
     del gateway
     return str(number) * 9_000_000

@@ -93,6 +93,7 @@ async def test_a_request_that_must_not_be_sent_twice_is_not_sent(
             assert isinstance(result.error, InvalidArgumentError)
             assert result.error.outcome is Outcome.NOT_SENT
             assert result.error.advice is Advice.FIX
+            assert result.error.field == "request"
             assert "use bulk.run on one machine, with its journal, or a queue" in str(result.error)
     assert gateway.counts()["customers"] == before
 
@@ -108,7 +109,7 @@ async def test_errors_of_the_function(gateway: Gateway, shared: Cluster, tmp_pat
 
 ALONE: dict[str, tuple[Any, list[Any], str]] = {
     "is not loaded": (jobs.same, [0, jobs.Own(), 2, 3], "loaded in a worker (ValueError)"),
-    "is not pickled": (jobs.same, [0, threading.Lock(), 2, 3], "of the type lock, cannot be"),
+    "is not pickled": (jobs.same, [0, threading.Lock(), 2, 3], "item of the type lock cannot be"),
     "has an error that is not pickled": (jobs.locked, [0, 1, 2, 3], "ValueError, in a worker: "),
     "has an error that is not loaded": (jobs.foreign, [0, 1, 2, 3], "ThereError, in a worker: "),
 }
@@ -125,14 +126,23 @@ async def test_an_item_with_what_cannot_travel_fails_alone(
     assert failed.item is items[1]
     assert problem in str(failed.error)
     assert "canary" not in str(failed.error)
+    assert getattr(failed.error, "field", "item") == "item"
     assert sorted(result.value for result in results if not result.error) == [0, 2, 3]
 
 
-async def test_an_error_that_is_no_exception_ends_the_run(
-    gateway: Gateway, shared: Cluster
+@pytest.mark.parametrize(
+    ("work", "session", "error", "text"),
+    [
+        (jobs.panic, {}, jobs.Panic, r"^one$"),
+        (jobs.rates, {"access_token": jobs.no_token}, ConfigurationError, "access_token is no"),
+    ],
+    ids=["no Exception", "a wrong setting"],
+)
+async def test_what_is_not_about_one_item_ends_the_run(
+    gateway: Gateway, shared: Cluster, work: Any, session: Any, error: Any, text: str
 ) -> None:
-    with pytest.raises(jobs.Panic, match=r"^one$"):
-        await results_of(jobs.panic, range(3), address=shared.address)
+    with pytest.raises(error, match=text):
+        await results_of(work, range(3), address=shared.address, session=session)
 
 
 @pytest.mark.parametrize("journal", [False, True])
@@ -284,10 +294,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"chunk": 0}, "chunk must be a whole number of at least 1"),
     ({"at_once": True}, "at_once must be"),
     ({"workers": "2"}, "workers must be"),
-    ({"journal": object(), "job": "test"}, "journal must be the path of a file"),
+    ({"job": "test", "journal": object()}, "journal must be the path of a file"),
     ({"rate_limit": 3}, "rate_limit must be a RateLimit"),
+    ({"concurrency": 0}, "concurrency must be a whole number of at least 1, 'adaptive'"),
+    ({"load": 3}, "load must be a plain function"),
+    ({"address": 3}, "address must be the address of a scheduler"),
+    ({"allow_insecure": "no"}, "allow_insecure must be True or False"),
+    ({"session": [1]}, "session must be a mapping"),
+    ({"address": "tcp://10.0.0.1:8786", "security": True}, "security must be Dask's Security"),
+    ({"deadline": -1}, "deadline must be"),
+    ({"journal": "j.db", "job": "test", "retry_failed": 1}, "retry_failed must be"),
     ({"patience": -1}, "patience must be"),
-    ({"journal": "j.db"}, "a journal needs job="),
+    ({"journal": "j.db", "job": None}, "job must name the work"),
+    ({"items": 3}, "items must be an iterable"),
+    ({"job": "test"}, "job goes with a journal"),
     ({"address": "tcp://10.0.0.1:8786"}, r"address is tcp:// to another machine.*use tls://"),
     ({"address": "scheduler:8786"}, "is tcp:// to another machine"),
     ({"address": "ws://scheduler:8786"}, "is ws:// to another machine"),
@@ -306,6 +326,7 @@ def test_what_is_wrong_is_refused_at_once(given: dict[str, Any], problem: str) -
         cluster.run(**{"work": jobs.same, "items": [], **given})
 
     assert "secret" not in str(caught.value)
+    assert caught.value.field == [*given][-1]
 
 
 @pytest.mark.parametrize("name", ["ordered", "observers", "dump"])

@@ -23,7 +23,7 @@ from typing_extensions import TypeVar
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
 from gateway_sdk.bulk.results import Results as Yielded
-from gateway_sdk.cluster._worker import ONCE, EndOfRun, Sealed, Work, call_by_name
+from gateway_sdk.cluster._worker import ONCE, EndOfRun, Kept, Sealed, Work, call_by_name, failed
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
 from gateway_sdk.outcome import Advice, Outcome, Repeatability
 from gateway_sdk.rate_limit import RateLimit
@@ -116,14 +116,23 @@ def run(
         ConfigurationError: the scheduler or the workers cannot do the work; the message says why.
         GatewayError: as in `bulk.run`.
     """
-    given = Work(uuid.uuid4().hex, _function(work), _settings(session), concurrency)
     for name, number in {"workers": workers, "chunk": chunk, "at_once": at_once}.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise InvalidArgumentError("must be a whole number of at least 1", field=name)
-    if journal is not None and not isinstance(journal, str | PathLike):
-        raise InvalidArgumentError("must be the path of a file", field="journal")
-    if rate_limit is not None and not isinstance(rate_limit, RateLimit):
-        raise InvalidArgumentError("must be a RateLimit", field="rate_limit")
+    kinds: dict[str, tuple[Any, Any, str]] = {
+        "address": (address, str | None, "the address of a scheduler"),
+        "allow_insecure": (allow_insecure, bool, "True or False"),
+        "journal": (journal, str | PathLike | None, "the path of a file"),
+        "rate_limit": (rate_limit, RateLimit | None, "a RateLimit"),
+        "session": (session, Mapping | None, "a mapping with settings"),
+    }
+    for name, (value, kind, wanted) in kinds.items():
+        if not isinstance(value, kind):
+            raise InvalidArgumentError(f"must be {wanted}", field=name)
+    function = _function(work)
+    # What `bulk.run` checks else only in a worker, or with a journal.
+    bulk.run(function, (), concurrency=concurrency, load=load, journal=Kept())
+    given = Work(uuid.uuid4().hex, function, _settings(session), concurrency)
     if address is not None and not allow_insecure and security is None:
         _check_address(address)
     with needing_extra("cluster", "a cluster"):
@@ -298,7 +307,7 @@ class _Chunks:
             for one in chunk:
                 await self._do_alone([one])
         else:
-            _end(chunk[0], _KILLED)
+            _end(chunk[0], failed(_KILLED))
 
     async def _try(self, slot: int, chunk: list[_Waiting]) -> bool:
         """Do a chunk; False if it ended its worker."""
@@ -307,21 +316,21 @@ class _Chunks:
             if (done := await self._workers.do(self._seal(slot, chunk))) is None:
                 return False
             results, error = done[0], done[1] and done[1].open()
-        except asyncio.CancelledError:
-            raise
+            if error and not isinstance(error, InvalidArgumentError):  # which is of an item
+                error = EndOfRun(error)
         except (GatewayError, EndOfRun) as caught:
             error = caught
-        except BaseException as caught:  # noqa: BLE001 - ours: else the items would wait for ever
+        except Exception as caught:  # noqa: BLE001 - ours: else the items would wait for ever
             text = f"a chunk failed with {type(caught).__name__}"  # whose text may show an item
             error = EndOfRun(GatewayError(text))
-        if isinstance(error, InvalidArgumentError) and not results and chunk[1:]:  # of an item
+        if isinstance(error, InvalidArgumentError) and chunk[1:]:  # of an item
             half = len(chunk) // 2
             return all([await self._try(slot, part) for part in (chunk[:half], chunk[half:])])
         for number, one in enumerate(chunk):
-            if (found := results.get(number, error)) is None:  # the chunk was full
-                self._waiting.put_nowait(one)
-            else:
+            if found := results.get(number) or (error and failed(error)):
                 _end(one, found)
+            else:  # the chunk was full
+                self._waiting.put_nowait(one)
         return True
 
     def _seal(self, slot: int, chunk: list[_Waiting]) -> Sealed:
@@ -329,8 +338,8 @@ class _Chunks:
             return Sealed((slot, self._limits[slot], [one.item for one in chunk]))
         except Exception as error:  # noqa: BLE001 - whatever the item's class raises
             what = f"of the type {type(chunk[0].item).__name__}"
-            problem = f"the item, {what}, cannot be pickled for a worker ({type(error).__name__})"
-            raise InvalidArgumentError(problem) from None
+            problem = f"{what} cannot be pickled for a worker ({type(error).__name__})"
+            raise InvalidArgumentError(problem, field="item") from None
 
     async def aclose(self) -> None:
         for task in self._tasks:
@@ -339,14 +348,9 @@ class _Chunks:
         await self._workers.aclose()
 
 
-def _end(one: _Waiting, found: BulkResult[Any, Any] | BaseException) -> None:
-    """Give an item its result, or an error: one that is no GatewayError ends the run."""
-    if one.result.done():  # was cancelled, or is a part that was done before
-        return
-    if isinstance(found, BulkResult):
-        sealed: Any = found.error
-        one.result.set_result(replace(found, error=sealed and sealed.open()))
-    elif isinstance(found, GatewayError):
-        one.result.set_result(BulkResult(item=(), error=copy(found), elapsed=0.0, _value=None))
-    else:
-        one.result.set_exception(copy(found) if isinstance(found, EndOfRun) else EndOfRun(found))
+def _end(one: _Waiting, found: BulkResult[Any, Any]) -> None:
+    """Give an item its result, unless it was cancelled, or is a part that was done before."""
+    if not one.result.done():
+        error: Any = found.error
+        error = error.open() if isinstance(error, Sealed) else copy(error)
+        one.result.set_result(replace(found, error=error))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from gateway_sdk.cluster._worker import VERSIONS, EndOfRun, Results, Sealed, check, run_chunk
-from gateway_sdk.errors import ConfigurationError, ConnectionFailedError
+from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, InvalidArgumentError
 
 _distributed: Any = import_module("distributed")  # has types in parts only
 _ENDED: Final = (
@@ -54,6 +54,8 @@ class Workers:
     """The workers of a scheduler, or those of one on this machine."""
 
     def __init__(self, work: Sealed, place: str | int, security: Any) -> None:
+        if not isinstance(security, _distributed.Security | None):
+            raise InvalidArgumentError("must be Dask's Security", field="security")
         self._work, self._place, self._security = work, place, security
         self._address = place if isinstance(place, str) else ""
         self._name = self._address or "on this machine"

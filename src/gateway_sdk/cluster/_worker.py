@@ -3,11 +3,12 @@
 import asyncio
 import pickle
 import platform
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import takewhile
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
@@ -38,8 +39,8 @@ ONCE: Final = (
 )
 
 Results = tuple[dict[int, BulkResult[Any, Any]], "SealedError | None"]
-"""The results by the number of the item; then the error because of which others have none. All
-errors are sealed: the program may lack a class that only the worker has."""
+"""The results by the number of the item; then the error that ends the run, or that of an item
+that cannot be loaded. All errors are sealed: the program may lack a class that the worker has."""
 
 
 class Sealed:
@@ -73,6 +74,10 @@ class SealedError(Sealed):
             return GatewayError(
                 f"{self._name}, in a worker: its class cannot be pickled or is not here"
             )
+
+
+def failed(error: Any) -> BulkResult[Any, Any]:
+    return BulkResult(item=(), error=error, elapsed=0.0, _value=None)
 
 
 class EndOfRun(BaseException):
@@ -123,8 +128,8 @@ async def run_chunk(key: str, sealed: Sealed, chunk: Sealed) -> Sealed:
     except ImportError:
         raise
     except Exception as error:  # noqa: BLE001 - of an item, whatever its class raises
-        problem = f"the item cannot be loaded in a worker ({type(error).__name__})"
-        return Sealed(({}, SealedError(InvalidArgumentError(problem))))
+        problem = f"cannot be loaded in a worker ({type(error).__name__})"
+        return Sealed(({}, SealedError(InvalidArgumentError(problem, field="item"))))
     place = work.run, slot
     if place not in _LANES:
         gateway = GatewaySession.from_env(**work.session, rate_limit=rate)
@@ -159,42 +164,38 @@ async def _do_chunks(
 
 
 async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) -> Results:
-    kept, results, failed = _Kept(), dict[int, BulkResult[Any, Any]](), dict[int, GatewayError]()
-
-    def new() -> Iterator[tuple[int, Any]]:
-        for pair in enumerate(items):
-            if kept.size > _FULL:
-                return
-            yield pair
+    kept, results, errors = Kept(), dict[int, BulkResult[Any, Any]](), dict[int, GatewayError]()
 
     async def once(pair: tuple[int, Any]) -> Any:
         """Call the function, but in later rounds not: the program decides on those."""
         number, item = pair
-        if number in failed:
-            raise failed[number]
+        if number in errors:
+            raise errors[number]
         try:
             return await work.function(gateway, item)
         except GatewayError as error:
-            failed[number] = error
+            errors[number] = error
             raise
 
-    run = bulk.run(
-        once, new(), key=itemgetter(0), journal=kept, concurrency=work.concurrency, patience=0
-    )
+    new = takewhile(lambda _: kept.size <= _FULL, enumerate(items))
+    key, calls = itemgetter(0), work.concurrency
+    run = bulk.run(once, new, key=key, journal=kept, concurrency=calls, patience=0)
     try:
         async with aclosing(run):
             async for result in run:
                 error: Any = result.error and SealedError(result.error)
                 results[result.item[0]] = replace(result, item=(0, None), error=error)
+    except OutageError as outage:
+        away = failed(SealedError(outage.__cause__ or outage))
+        return dict.fromkeys(range(len(items)), away) | results, None
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 - the program has to know
-        cause = error.__cause__ if isinstance(error, OutageError) else None
-        return results, SealedError(cause or error)
+        return results, SealedError(error)
     return results, None
 
 
-class _Kept:
+class Kept:
     """The ledger of a chunk: it makes JSON of the values, and refuses what must not be repeated."""
 
     size = 0
@@ -210,7 +211,7 @@ class _Kept:
 
     async def write(self, entries: Sequence[Entry]) -> Sequence[Exception | None]:
         self.size += sum(len(entry.value or "") for entry in entries)
-        refusal = InvalidArgumentError(f"the request {ONCE}")
+        refusal = InvalidArgumentError(ONCE, field="request")
         return [refusal if entry.state is State.BEGUN else None for entry in entries]
 
     async def aclose(self) -> None: ...
