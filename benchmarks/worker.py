@@ -7,6 +7,7 @@ SETTINGS are JSON; what was measured is printed as JSON.
 
 import asyncio
 import json
+import os
 import selectors
 import sys
 from importlib import import_module
@@ -29,3 +30,5 @@ def main(measure: str, peer: str, url: str, settings: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(0)  # the threads of pyreqwest may abort the end of Python
