@@ -70,13 +70,3 @@ async def test_a_stream_is_sent_in_its_own_chunks(pieces: list[bytes], chunks: b
     assert body == chunks + b"0\r\n\r\n"
     assert head.endswith(b"\r\nTransfer-Encoding: chunked")
     assert b"Content-Length" not in names_of(request)
-
-
-@pytest.mark.parametrize(
-    "text", ["x", "a  b", "tab\there", '"quoted", \\ and more', "x" * 5000, "é"]
-)
-async def test_a_value_is_sent_as_it_is(text: str) -> None:
-    """The user's values are neither stripped nor folded within, and in Latin-1 as with httpx."""
-    (request,) = await received(lambda to: to.wallet.order_history(1, 1), headers={"X-oWN": text})
-
-    assert f"X-oWN: {text}".encode("latin-1") in request.split(b"\r\n")
