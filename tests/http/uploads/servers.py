@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gateway_sdk import GatewaySession
 from tests.support.raw_server import OK, body_of, field, raw_server
@@ -28,8 +28,8 @@ class Upload:
         return [field(self.head, name) for name in names]
 
 
-def session(url: str) -> GatewaySession:
-    return GatewaySession(url, access_token="token")
+def session(url: str, **options: Any) -> GatewaySession:
+    return GatewaySession(url, access_token="token", retry=None, **options)
 
 
 def answer(status: int) -> bytes:

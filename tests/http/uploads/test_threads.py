@@ -24,16 +24,12 @@ from gateway_sdk import (
 )
 from gateway_sdk._content import files as thread
 from gateway_sdk._content.files import CHUNK, from_thread
-from tests.http.uploads.servers import open_files_below, taking, threads_end
+from tests.http.uploads.servers import open_files_below, session, taking, threads_end
 from tests.support.calls import pass_deadlines
 from tests.support.raw_server import raw_server
 
 BIG = 64 * 2**20
 """Bytes of a file that no two socket buffers take in."""
-
-
-def session(url: str, **options: Any) -> GatewaySession:
-    return GatewaySession(url, access_token="token", retry=None, **options)
 
 
 class Silent:
