@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
@@ -74,31 +75,31 @@ async def large(gateway: GatewaySession, number: int) -> str:
     return str(number) * 9_000_000
 
 
-async def wrong(gateway: GatewaySession, number: int) -> Any:
-    del gateway
-    raise {0: ValueError("zero"), 1: OwnError("one", code=1)}[number]
+def _foreign() -> BaseException:
+    """Return an error of a module that the program lacks."""
+    module: Any = ModuleType("only_there")
+    sys.modules["only_there"] = module
+    exec("class ThereError(Exception): pass", vars(module))  # noqa: S102 - ours
+    error: BaseException = module.ThereError("canary")
+    return error
 
 
-async def panic(gateway: GatewaySession, number: int) -> Any:
-    if number == 1:
-        raise Panic("one")
-    return await same(gateway, number)
+ERRORS: dict[Any, Callable[[], BaseException]] = {
+    "value": lambda: ValueError("zero"),
+    "key": lambda: KeyError("canary"),
+    "own": lambda: OwnError("canary", code=1),
+    "lock": lambda: ValueError(threading.Lock()),
+    "foreign": _foreign,
+    "panic": lambda: Panic("one"),
+}
 
 
-async def locked(gateway: GatewaySession, number: int) -> Any:
-    if number == 1:
-        raise ValueError(threading.Lock())
-    return await same(gateway, number)
-
-
-async def foreign(gateway: GatewaySession, number: int) -> Any:
-    """Raise an error of a module that the program lacks."""
-    if number == 1:
-        module: Any = ModuleType("only_there")
-        sys.modules["only_there"] = module
-        exec("class ThereError(Exception): pass", vars(module))  # noqa: S102 - ours
-        raise module.ThereError("canary")
-    return await same(gateway, number)
+async def failing(gateway: GatewaySession, item: Any) -> Any:
+    """Return the item, or raise an error of this name."""
+    if item in ERRORS:
+        error = ERRORS[item]()
+        raise error
+    return await same(gateway, item)
 
 
 async def killing(gateway: GatewaySession, number: int) -> Any:

@@ -16,7 +16,6 @@ from gateway_sdk import RateLimit, bulk, cluster, operations
 from gateway_sdk.cluster import _dask
 from gateway_sdk.errors import (
     ConfigurationError,
-    GatewayError,
     InvalidArgumentError,
     JournalError,
 )
@@ -98,20 +97,19 @@ async def test_a_request_that_must_not_be_sent_twice_is_not_sent(
     assert gateway.counts()["customers"] == before
 
 
-async def test_errors_of_the_function(gateway: Gateway, shared: Cluster, tmp_path: Path) -> None:
+async def test_an_error_of_the_function(gateway: Gateway, shared: Cluster, tmp_path: Path) -> None:
     options: Any = {"address": shared.address, "journal": tmp_path / "j.db", "job": "test"}
-    errors = {one.item: one.error for one in await results_of(jobs.wrong, range(2), **options)}
+    (result,) = await results_of(jobs.failing, ["value"], **options)
 
-    assert repr(errors[0]) == repr(ValueError("zero"))
-    assert isinstance(errors[1], GatewayError)
-    assert "OwnError, in a worker: its class cannot be pickled" in str(errors[1])
+    assert repr(result.error) == repr(ValueError("zero"))
 
 
-ALONE: dict[str, tuple[Any, list[Any], str]] = {
-    "is not loaded": (jobs.same, [0, jobs.Own(), 2, 3], "loaded in a worker (ValueError)"),
-    "is not pickled": (jobs.same, [0, threading.Lock(), 2, 3], "item of the type lock cannot be"),
-    "has an error that is not pickled": (jobs.locked, [0, 1, 2, 3], "ValueError, in a worker: "),
-    "has an error that is not loaded": (jobs.foreign, [0, 1, 2, 3], "ThereError, in a worker: "),
+ALONE: dict[str, tuple[Any, str]] = {
+    "is not loaded": (jobs.Own(), "loaded in a worker (ValueError)"),
+    "is not pickled": (threading.Lock(), "item of the type lock cannot be pickled"),
+    "has an error that is not made again": ("own", "OwnError, in a worker: its class cannot be"),
+    "has an error that is not pickled": ("lock", "ValueError, in a worker: "),
+    "has an error that is not loaded": ("foreign", "ThereError, in a worker: "),
 }
 
 
@@ -119,30 +117,40 @@ ALONE: dict[str, tuple[Any, list[Any], str]] = {
 async def test_an_item_with_what_cannot_travel_fails_alone(
     gateway: Gateway, shared: Cluster, what: str
 ) -> None:
-    work, items, problem = ALONE[what]
-    results = await results_of(work, items, address=shared.address, at_once=1)
+    item, problem = ALONE[what]
+    items = [0, item, 2, 3]
+    results = await results_of(jobs.failing, items, address=shared.address, at_once=1)
 
     (failed,) = [result for result in results if result.error]
-    assert failed.item is items[1]
+    assert failed.item is item
     assert problem in str(failed.error)
     assert "canary" not in str(failed.error)
     assert getattr(failed.error, "field", "item") == "item"
     assert sorted(result.value for result in results if not result.error) == [0, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("work", "session", "error", "text"),
-    [
-        (jobs.panic, {}, jobs.Panic, r"^one$"),
-        (jobs.rates, {"access_token": jobs.no_token}, ConfigurationError, "access_token is no"),
-    ],
-    ids=["no Exception", "a wrong setting"],
-)
+SETTINGS: dict[str, Any] = {"base_url": "https://a", "access_token": jobs.same, "tenant_id": "a"}
+ENDS: dict[str, tuple[Any, dict[str, Any], Any, str]] = {
+    "no Exception": ("panic", {}, jobs.Panic, r"^one$"),
+    "a wrong setting": (3, {"access_token": jobs.no_token}, ConfigurationError, "access_token is"),
+    "an unknown setting": (3, {"no_such": 1}, ConfigurationError, r"none is fit.*no_such"),
+    # A file that is missing when the session is opened.
+    "a missing file": (3, SETTINGS | {"verify": "no"}, ConfigurationError, r"none is fit.*verify"),
+    "a missing module": (
+        jobs.Own(ModuleNotFoundError), {}, ConfigurationError, r"none is fit.*ModuleNotFoundError",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ENDS)
 async def test_what_is_not_about_one_item_ends_the_run(
-    gateway: Gateway, shared: Cluster, work: Any, session: Any, error: Any, text: str
+    gateway: Gateway, shared: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
+    item, session, error, text = ENDS[what]
+    monkeypatch.setattr(_dask, "_JOIN", 1.0)
+    work = jobs.rates if item == 3 else jobs.failing
     with pytest.raises(error, match=text):
-        await results_of(work, range(3), address=shared.address, session=session)
+        await results_of(work, [2, item, 4], address=shared.address, session=session)
 
 
 @pytest.mark.parametrize("journal", [False, True])
@@ -248,7 +256,7 @@ async def test_over_tls_no_log_of_dask_shows_an_item_or_a_value(
         own.add_workers()
         options: Any = {"address": own.address, "security": security}
         (result,) = await results_of(jobs.same, ["canary"], **options)
-        (wrong,) = await results_of(jobs.wrong, ["canary"], **options)
+        (wrong,) = await results_of(jobs.failing, ["key"], **options)
 
     assert result.value == "canary"
     assert repr(wrong.error) == "KeyError('canary')"
@@ -348,34 +356,3 @@ def test_what_has_no_meaning_is_refused_by_name(name: str) -> None:
 )
 def test_what_is_right_is_taken(given: dict[str, Any]) -> None:
     cluster.run(jobs.same, [], **given)
-
-
-async def test_a_worker_without_a_module_of_the_items_is_not_fit(
-    gateway: Gateway, shared: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_dask, "_JOIN", 1.0)
-    with pytest.raises(ConfigurationError, match=r"none is fit.*ModuleNotFoundError"):
-        await results_of(jobs.same, [jobs.Own(ModuleNotFoundError)], address=shared.address)
-
-
-@pytest.mark.parametrize(
-    ("session", "problem"),
-    [
-        ({"no_such_setting": 1}, "no_such_setting"),
-        # A file that is missing when the session is opened.
-        (
-            {"base_url": "https://a", "verify": "no", "access_token": jobs.same, "tenant_id": "a"},
-            "verify",
-        ),
-    ],
-)
-async def test_a_worker_without_the_settings_says_which(
-    gateway: Gateway,
-    shared: Cluster,
-    monkeypatch: pytest.MonkeyPatch,
-    session: dict[str, Any],
-    problem: str,
-) -> None:
-    monkeypatch.setattr(_dask, "_JOIN", 1.0)
-    with pytest.raises(ConfigurationError, match=f"none is fit.*{problem}"):
-        await results_of(jobs.same, [1], address=shared.address, session=session)
