@@ -149,6 +149,27 @@ async def test_there_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
         await results_of(jobs.same, [1], address=address)
 
 
+async def test_a_run_whose_scheduler_is_silent_is_left_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_dask, "_SILENT", 1000.0)
+    asked, is_over = asyncio.Event(), asyncio.Event()
+
+    async def keep_silent(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await is_over.wait()
+        writer.close()
+
+    async with await asyncio.start_server(keep_silent, "127.0.0.1", port := free_port()):
+        options: Any = {"address": f"tcp://127.0.0.1:{port}"}
+        run = asyncio.create_task(results_of(jobs.same, [1], **options))
+        await asked.wait()
+        run.cancel()
+        await asyncio.wait([run], timeout=20)
+        is_over.set()
+        assert run.cancelled()
+
+
 async def test_the_workers_of_this_machine_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, given in {"_WORKERS": ("-c", "0"), "_START": 0.5, "_JOIN": 0.5}.items():
         monkeypatch.setattr(_dask, name, given)

@@ -187,9 +187,10 @@ class Workers:
         await self._leave()
         if not self._address:
             await self._start()
-        self._client = await _distributed.Client(
+        self._client = _distributed.Client(
             self._address, asynchronous=True, timeout=_SILENT, security=self._security
         )
+        await self._client
         # A scheduler loads what is submitted; one that cannot would say nothing.
         await self._client.run_on_scheduler(check, VERSIONS)
         if isinstance(self._place, int):
