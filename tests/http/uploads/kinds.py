@@ -21,7 +21,7 @@ from tests.http.uploads.servers import Unseekable, written
 
 CONTENT: Final = random.Random(1).randbytes(5 * CHUNK + 3)  # noqa: S311 - the same each time
 """More than one piece, and no two of them alike."""
-LARGE: Final = CONTENT * 10
+LARGE: Final = CONTENT * 3
 """More than the buffers hold in which files are read."""
 SKIPPED: Final = b"already read"
 JSON: Final = b'{"status":"ok"}'
