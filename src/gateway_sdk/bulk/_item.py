@@ -18,6 +18,7 @@ from gateway_sdk.bulk._ledger import (
     without_frames,
 )
 from gateway_sdk.bulk._limit import FixedLimit
+from gateway_sdk.bulk._outage import MAY_PASS, Outages
 from gateway_sdk.bulk._source import item_text, value_text
 from gateway_sdk.bulk.results import (
     BulkResult,
@@ -39,8 +40,6 @@ from gateway_sdk.errors import (
 from gateway_sdk.observer import CallInfo
 from gateway_sdk.outcome import OUTCOME_TEXT, Advice, Attempt, Outcome, Repeatability
 
-_MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
-
 _TO_RETURN: Final = 1.0
 """Seconds for which a function may go on after its last write, once its run has failed."""
 
@@ -50,6 +49,7 @@ class OfRun(Protocol):
 
     loop: asyncio.AbstractEventLoop
     limit: FixedLimit
+    outages: Outages
     budget: Bucket
     recorder: Recorder
     is_closing: bool
@@ -152,6 +152,10 @@ class Work(RunItem):
         """Wait until the ledger has it: no later run sends the item again."""
         if not self.is_open:
             return
+        if self._run.outages.now and not (self.is_probe or self._intended):
+            away = GatewayError("nothing was sent: the run waits for the end of an outage")
+            away.advice = Advice.REPEAT
+            raise away
         self._intended += 1
         self._sends_once = True
         if self._run.recorder.ledger is None:
@@ -285,7 +289,7 @@ class Work(RunItem):
         observed = {None, *(call.operation.name for call in self._calls)}
         _, advice, _ = self._said(error)
         is_observed = self._has_adopted or error.operation in observed
-        return is_observed and advice in _MAY_PASS and not isinstance(error, SessionStateError)
+        return is_observed and advice in MAY_PASS and not isinstance(error, SessionStateError)
 
     def lacks_setting(self, error: GatewayError) -> bool:
         """Whether a call of the item has failed for a setting of its session."""

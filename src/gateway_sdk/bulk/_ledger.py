@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from gateway_sdk import errors
-from gateway_sdk.bulk.results import Entry, Failure, Ledger
+from gateway_sdk.bulk.results import Entry, Failure, Ledger, State
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Advice, Outcome
@@ -56,6 +56,18 @@ class Recorder:
     def _keep(self, entry: Entry, answer: Any) -> None:
         if isinstance(answer, Exception):
             self.unwritten.append(entry)
+
+    def tell_lost(self, error: BaseException | None) -> None:
+        """Say in the error of the run what the next run will not know."""
+        done = sum(it.once and it.state is State.DONE for it in self.unwritten)
+        text = (
+            f"items that were done, and that the next run calls unknown: {done}; only this run has "
+            "yielded their results"
+        )
+        if done and isinstance(error, GatewayError):
+            error.args = ("; ".join([*error.args[:1], text]),)
+        elif done and error is not None:  # of a ledger of the user
+            error.add_note(text)
 
     def ask(self, ask: str, what: Any, answered: Answered) -> None:
         self._asked[ask].append((what, answered))

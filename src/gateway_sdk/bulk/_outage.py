@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -18,7 +19,7 @@ from gateway_sdk.errors import (
     ServerError,
     StatusError,
 )
-from gateway_sdk.outcome import Advice
+from gateway_sdk.outcome import Advice, Repeatability
 
 _logger = logging.getLogger("gateway_sdk.bulk")
 
@@ -33,6 +34,16 @@ _FIRST_PAUSE: Final = 1.0
 
 _LONGEST_PAUSE: Final = 30.0
 """Seconds at which the doubling stops: then a gateway that is back is seen within them."""
+
+MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+
+
+def may_pass(error: GatewayError) -> bool:
+    """Tell whether the cause may pass, also where the call must not be made again."""
+    if error.advice is Advice.CHECK:
+        error = copy(error)
+        error.repeatability = Repeatability.READ
+    return error.advice in MAY_PASS
 
 
 @dataclass(eq=False)
@@ -116,7 +127,8 @@ class Outages:
             f"{why}, since {outage.since:%H:%M:%S} UTC: {outage.error.summary}; the other items "
             "were not fetched"
         )
-        error.advice = outage.error.advice
+        if outage.error.advice is Advice.LOG_IN:
+            error.advice = Advice.LOG_IN
         error.__cause__ = outage.error
         self.end(error)
 

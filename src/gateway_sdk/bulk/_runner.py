@@ -27,13 +27,14 @@ from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._item import Work, unsent
 from gateway_sdk.bulk._ledger import Recorder, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
-from gateway_sdk.bulk._outage import Outages
+from gateway_sdk.bulk._outage import Outages, may_pass
 from gateway_sdk.bulk._source import digest_of, make_source
-from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress, State
+from gateway_sdk.bulk.results import BulkResult, Ledger, OnProgress, Outage, Progress
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
     NotFoundError,
+    OutageError,
     RateLimitedError,
 )
 from gateway_sdk.observer import Observer, RunInfo
@@ -146,7 +147,7 @@ class Runner:
         self._has_expired = False
         self.is_closing = False
         self._error: BaseException | None = None  # of the run
-        self._outages = Outages(self.patience, self.reporter.outage, self.wake, self.fail)
+        self.outages = Outages(self.patience, self.reporter.outage, self.wake, self.fail)
         self._later: deque[Work] = deque()  # failed, and are called again
         self._tasks: dict[asyncio.Task[Any], Work] = {}
         self._under_way: set[Work] = set()  # are called, or their results are written
@@ -195,7 +196,7 @@ class Runner:
                 if result := self._queue.popleft().result:
                     self._held -= 1
                     return result
-            if self._error is not None and is_over:
+            if self._error is not None and is_over and not self._was_in_vain():
                 raise self._error
             if self._source.ended and not self._held:
                 return None
@@ -204,7 +205,8 @@ class Runner:
 
     def _start_one(self) -> bool:
         """Start a new item, or else one that failed; False if there is none, or no room."""
-        if not self._outages.allows_call or not self._has_room():
+        # In an outage an item is taken when all others have ended: there may be none.
+        if not (self.outages.allows_call or not self._held) or not self._has_room():
             return False
         # Calls begin while results are written, but not many: a result may make the user leave.
         # One call at a time waits for that of the one before, if the user asked for one.
@@ -212,7 +214,7 @@ class Runner:
         if unwritten > _UNWRITTEN * (self.limit.maximum - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
-        held = self._held - (len(self._later) if self._outages.now else 0)
+        held = self._held - (len(self._later) if self.outages.now else 0)
         if held < AHEAD * self.limit.size and (taken := self._source.next()):
             self._take(taken[0])
         elif self._later and (work := self._due()) and not self._source.is_asked:
@@ -228,7 +230,7 @@ class Runner:
 
     def _give_up_late(self) -> None:
         """Let failures be results if the gateway asks for longer waits than the run waits."""
-        if not self._later or self.patience is None or self._outages.now or self._error:
+        if not self._later or self.patience is None or self.outages.now or self._error:
             return
         ends = self.loop.time() + self.patience
         for work in [it for it in self._later if it.due > ends]:
@@ -273,10 +275,11 @@ class Runner:
             self._under_way.add(work)
             work.keep(None)
         elif self._has_expired:
-            work.error = self._interruption(work)
-            self.finish(work, work.result_with(None))
-        else:
+            self._end_early(work)
+        elif self.outages.allows_call:
             self._begin(work)
+        else:
+            self._later.append(work)
 
     def _digest(self, item: Any) -> bytes | None:
         if self.key is None and self.ledger is None:
@@ -285,7 +288,7 @@ class Runner:
 
     def _begin(self, work: Work) -> None:
         self._under_way.add(work)
-        work.begin(is_probe=self._outages.take_probe())
+        work.begin(is_probe=self.outages.take_probe())
         context = copy_context()
         context.run(ITEMS.set, (*filter(_IS_OPEN, ITEMS.get()), work))
         if self.reporter.observers:
@@ -310,11 +313,11 @@ class Runner:
                 next_wait = min(2 * next_wait, _LONGEST_WAIT)
                 waited += asked + spread
                 is_over = self.patience is not None and waited > self.patience
-                is_over = is_over or self._outages.asks_too_long(error)
+                is_over = is_over or self.outages.asks_too_long(error)
                 if is_over or self.is_closing or not work.may_begin_again(error):
                     raise
                 work.refused(error, asked + spread)
-            self._outages.over()
+            self.outages.over()
             await asyncio.sleep(asked + spread)
 
     def _call_ended(self, work: Work, task: asyncio.Task[Any]) -> None:
@@ -333,10 +336,10 @@ class Runner:
         work.end(error)
         # At the end of a program, asyncio cancels the calls before it closes the run.
         is_cut = task.cancelled() and work.may_repeat
-        if self._outages.works(error):
-            self._outages.over()
-        elif error and work.is_probe and self._outages.now:
-            self._outages.probe_failed(error)
+        if self.outages.works(error):
+            self.outages.over()
+        elif error and work.is_probe and self.outages.now:
+            self.outages.probe_failed(error)
         if is_cut and not self.is_closing:
             self._end_early(work)
         elif is_cut or (isinstance(error, GatewayError) and self._may_pass(work, error)):
@@ -355,20 +358,23 @@ class Runner:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
         lacks_setting = work.lacks_setting(error)
         may_begin_again = work.may_repeat if lacks_setting else work.may_begin_again(error)
-        if self._has_expired or not (lacks_setting or may_begin_again):
+        # A gateway that is away would cost all items that must not be sent twice.
+        if self._has_expired or not (lacks_setting or may_begin_again or may_pass(error)):
             return False
         if lacks_setting or error.token_is_static:
             self.fail(error)  # all other items would fail too
-        is_busy = isinstance(error, RateLimitedError) and not self._outages.asks_too_long(error)
+        is_busy = isinstance(error, RateLimitedError) and not self.outages.asks_too_long(error)
         if self.is_closing or is_busy:
             return self.is_closing and may_begin_again
         is_first, work.has_failed = not work.has_failed, True
-        work.failures += self._outages.now is None
-        return not self._outages.failed(error, work.failures, is_first=is_first)
+        work.failures += self.outages.now is None
+        is_last = self.outages.failed(error, work.failures, is_first=is_first)
+        return may_begin_again and not is_last
 
     def _end_early(self, work: Work) -> None:
         """Finish an item for this run alone: the next one begins it again."""
         work.withdraw()
+        work.error = work.error or self._interruption(work)
         self.finish(work, work.result_with(None))
 
     def _interruption(self, work: Work) -> GatewayError:
@@ -403,6 +409,11 @@ class Runner:
         self.is_closing = True
         self.cut()
 
+    def _was_in_vain(self) -> bool:
+        """Whether the run has ended for an outage that holds no item back."""
+        is_outage = isinstance(self._error, OutageError) and not self._held
+        return is_outage and self._source.next() is None and self._source.ended
+
     def cut(self) -> None:
         """End the calls that a run which has failed does not wait for, each once."""
         tasks = self._tasks.items()
@@ -417,7 +428,7 @@ class Runner:
         self._end_calls()
 
     def _end_calls(self, tasks: Iterable[asyncio.Task[Any]] | None = None) -> None:
-        self._outages.close()
+        self.outages.close()
         for task in self._tasks if tasks is None else tasks:
             task.cancel()
         self.wake()
@@ -429,17 +440,4 @@ class Runner:
                 await asyncio.wait(self._tasks)
         finally:
             await self.recorder.aclose()
-            done = [it for it in self.recorder.unwritten if it.once and it.state is State.DONE]
-            if done and self._error is not None:
-                _tell_lost(self._error, len(done))
-
-
-def _tell_lost(error: BaseException, items: int) -> None:
-    text = (
-        f"items that were done, and that the next run calls unknown: {items}; only this run has "
-        "yielded their results"
-    )
-    if isinstance(error, GatewayError):
-        error.args = ("; ".join([*error.args[:1], text]),)
-    else:  # of a ledger of the user
-        error.add_note(text)
+            self.recorder.tell_lost(self._error)

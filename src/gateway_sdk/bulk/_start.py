@@ -111,10 +111,11 @@ def run(
     early.
 
     An item whose failure may pass (`error.advice` is REPEAT) is tried again up to twice, later in
-    the run. If five different items fail so in a row, or if a login is missing (LOG_IN), it is an
-    outage: the run pauses, lets one item at a time try after growing pauses, and goes on when the
-    gateway answers. So is a 429 or 503 whose Retry-After is longer than the session waits. The
-    retries of a run are not taken from the budget of its session.
+    the run. If five different items fail so in a row, also such as must not be made twice (CHECK),
+    or if a login is missing (LOG_IN), it is an outage: the run pauses, lets one item at a time try
+    after growing pauses, and goes on when the gateway answers. So is a 429 or 503 whose Retry-After
+    is longer than the session waits. The retries of a run are not taken from the budget of its
+    session.
 
     Args:
         call: The function, called with each item. If it returns the `BulkResult` that the item has

@@ -145,7 +145,7 @@ class JournalError(GatewayError):
 class OutageError(GatewayError):
     """A bulk run waited in vain for the gateway, or for a login, as long as its `patience`.
 
-    Its `__cause__` is the error of the last items; its `advice` is that of this error.
+    Its `__cause__` is the error of the last items; its `advice` is LOG_IN if a login is missing.
     """
 
     _advice = Advice.REPEAT
