@@ -293,13 +293,19 @@ class _Chunks:
                 taken = [await self._free.get() for _ in range(self._slots)]
                 if limit := self._limits[0]:
                     await asyncio.sleep(limit.seconds)  # after the last request of each slot
-                whole = self._slots  # the slot that has the whole rate
-                for one in suspects:
-                    # Twice: something else may end its worker too.
-                    if not (await self._try(whole, [one]) or await self._try(whole, [one])):
-                        _end(one, failed(_KILLED))
+                await self._do_alone(suspects)
                 for other in taken:
                     self._free.put_nowait(other)
+
+    async def _do_alone(self, chunk: list[_Waiting]) -> None:
+        """Do a chunk beside which nothing runs, at the whole rate; else each item by itself."""
+        if await self._try(self._slots, chunk):
+            return
+        if chunk[1:]:
+            for one in chunk:
+                await self._do_alone([one])
+        else:
+            _end(chunk[0], failed(_KILLED))
 
     async def _try(self, slot: int, chunk: list[_Waiting]) -> bool:
         """Do a chunk; False if it ended its worker."""
