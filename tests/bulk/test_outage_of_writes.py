@@ -92,7 +92,7 @@ def test_an_outage_that_holds_nothing_back_is_no_error(
     options |= {"journal": Memory()} if has_journal else {}
 
     async def main() -> tuple[list[Any], float]:
-        async with session(lambda _: long) as gateway:
+        async with session(Answering(lambda _: long)) as gateway:
             run = bulk.run(lambda item: create(gateway, item), range(5), **options)
             seen = list[Any]()
             async for result in run:
