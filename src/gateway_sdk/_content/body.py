@@ -225,10 +225,11 @@ def _of_stream(content: AsyncIterable[Any]) -> Body:
             raise InvalidArgumentError(problem, field="content")
 
     async def chunks() -> AsyncGenerator[bytes, None]:
-        if isinstance(content, AsyncGenerator):
+        iterator = aiter(content)
+        # One that is its own iterator, and a file, have one position for all calls.
+        if iterator is content or hasattr(content, "read"):
             with suppress(TypeError):  # or takes no weak reference
                 _begun.add(content)
-        iterator = aiter(content)
         try:
             async for chunk in iterator:
                 if not isinstance(chunk, bytes | bytearray | memoryview):

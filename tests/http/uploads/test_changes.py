@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
@@ -152,10 +153,30 @@ class _Wrapped(AsyncGenerator[bytes, None]):
         raise StopAsyncIteration
 
 
+class _Iterator:
+    """An iterator that is no generator, as the files of aiofiles are."""
+
+    def __init__(self, inner: AsyncIterator[bytes]) -> None:
+        self._inner = inner
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._inner)
+
+
 @pytest.mark.parametrize(
     "make",
-    [_generator, _Wrapped, lambda: io.BytesIO(b"a document"), lambda: Unseekable(b"a document")],
-    ids=["generator", "wrapped", "open file", "pipe"],
+    [
+        _generator,
+        _Wrapped,
+        lambda: _Iterator(_generator()),
+        lambda: anyio.wrap_file(io.BytesIO(b"a document")),
+        lambda: io.BytesIO(b"a document"),
+        lambda: Unseekable(b"a document"),
+    ],
+    ids=["generator", "wrapped", "iterator", "anyio's file", "open file", "pipe"],
 )
 async def test_content_that_an_earlier_call_has_read_is_refused(make: Callable[[], Any]) -> None:
     """What is left of it is not the document, and the error of that call may advise to repeat."""
