@@ -15,6 +15,7 @@ from functools import partial
 from ipaddress import ip_address
 from math import ceil
 from os import PathLike
+from types import NoneType
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -122,9 +123,9 @@ def run(
     kinds: dict[str, tuple[Any, Any, str]] = {
         "address": (address, str | None, "the address of a scheduler"),
         "allow_insecure": (allow_insecure, bool, "True or False"),
-        "journal": (journal, str | PathLike | None, "the path of a file"),
+        "journal": (journal, (str, PathLike, NoneType), "the path of a file"),
         "rate_limit": (rate_limit, RateLimit | None, "a RateLimit"),
-        "session": (session, Mapping | None, "a mapping with settings"),
+        "session": (session, (Mapping, NoneType), "a mapping with settings"),
     }
     for name, (value, kind, wanted) in kinds.items():
         if not isinstance(value, kind):
