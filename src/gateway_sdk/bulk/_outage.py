@@ -87,7 +87,7 @@ class Outages:
             return False
         # An item that fails again says nothing of the others: it may be a bad one.
         self._failed += is_first
-        is_last = failures > LATER_ROUNDS
+        is_last = failures > LATER_ROUNDS or retry_after(error) > (self.patience or inf)
         # That there is no connection cannot be the item's fault.
         is_away = is_last and isinstance(error, ConnectionFailedError)
         is_told = error.advice is Advice.LOG_IN or (self.asks_too_long(error) and not is_last)
