@@ -344,7 +344,7 @@ async def test_a_login_takes_place_where_files_have_no_locks(
 
 def test_event_loops_of_one_source_open_one_login(tmp_path: Path) -> None:
     """The second one finds the lock taken, although it is its own source that has it."""
-    asked, has_looked = queue.SimpleQueue[None](), threading.Event()
+    asked, has_looked, got_it = queue.SimpleQueue[None](), threading.Event(), threading.Event()
 
     class Watched(PrivateFileStore):
         looks = 0
@@ -356,6 +356,10 @@ def test_event_loops_of_one_source_open_one_login(tmp_path: Path) -> None:
                     has_looked.set()
             return await super().load()
 
+        async def save(self, token: Token) -> None:
+            await super().save(token)
+            await asyncio.to_thread(got_it.wait, 30)  # others find it while this goes on
+
     async def acquire() -> Token:
         asked.put(None)
         if threading.current_thread() is first:
@@ -364,13 +368,23 @@ def test_event_loops_of_one_source_open_one_login(tmp_path: Path) -> None:
         return make_token("once")
 
     def run() -> None:
-        got.append(asyncio.run(source.token()))
+        async def get() -> None:
+            got.append(await source.token())
+            if threading.current_thread() is second:
+                got_it.set()
+            await asyncio.to_thread(got_it.wait, 30)
+
+        asyncio.run(get())
 
     got: list[Token] = []
-    source = SharedTokenSource(Watched(KEY, tmp_path), acquire)
+    store = Watched(KEY, tmp_path)
+    source = SharedTokenSource(store, acquire)
     first, second = threading.Thread(target=run), threading.Thread(target=run)
     first.start()
     first.join()
     second.join()
 
     assert (len(got), len(set(map(text_of, got))), asked.qsize()) == (2, 1, 1)
+    lock = lock_of(store)
+    assert lock.acquire()
+    lock.release()

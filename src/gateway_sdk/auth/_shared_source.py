@@ -254,8 +254,9 @@ class SharedTokenSource(NotPickled):
             raise copy.copy(self._failure)
         held = ExitStack()
         try:
-            token = await self._found_by_others(held) or await self._acquired(acquire)
-            if token is self._unsaved:
+            token = await self._found_by_others(held)
+            if token is None:
+                token = await self._acquired(acquire)
                 self._held = held
             self.note_success(token)  # a server may issue the same token again
             self._cached = self._cached_of(token)
