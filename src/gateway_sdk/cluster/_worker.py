@@ -16,6 +16,7 @@ from gateway_sdk import bulk
 from gateway_sdk._version import __version__
 from gateway_sdk.bulk import BulkResult, Entry, State
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, OutageError
+from gateway_sdk.outcome import Outcome
 from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
@@ -60,8 +61,8 @@ class Sealed:
 class SealedError(Sealed):
     """Carries an error, or the name of one that cannot travel."""
 
-    def __init__(self, error: BaseException) -> None:
-        self._name = type(error).__name__
+    def __init__(self, error: BaseException, outcome: Outcome | None = None) -> None:
+        self._name, self._outcome = type(error).__name__, outcome or Outcome.UNKNOWN
         try:
             super().__init__(copy(error) if isinstance(error, GatewayError) else error)
         except Exception:  # noqa: BLE001 - whatever the class of the user raises
@@ -71,9 +72,10 @@ class SealedError(Sealed):
         try:
             return super().open()
         except Exception:  # noqa: BLE001 - as above
-            return GatewayError(
-                f"{self._name}, in a worker: its class cannot be pickled or is not here"
-            )
+            what = "in a worker: its class cannot be pickled or is not here"
+            error = GatewayError(f"{self._name}, {what}")
+            error.outcome = self._outcome
+            return error
 
 
 def failed(error: Any) -> BulkResult[Any, Any]:
@@ -183,7 +185,7 @@ async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) ->
     try:
         async with aclosing(run):
             async for result in run:
-                error: Any = result.error and SealedError(result.error)
+                error: Any = result.error and SealedError(result.error, result.outcome)
                 results[result.item[0]] = replace(result, item=(0, None), error=error)
     except OutageError as outage:
         away = failed(SealedError(outage.__cause__ or outage))
