@@ -76,7 +76,11 @@ def test_a_longer_wait_for_one_item_is_its_result(
         return asking(status, 100_000) if item_of(request) == 3 else done(request)
 
     transport = Answering(answer)
-    options = {"concurrency": concurrency, "patience": patience, "journal": ledger}
+    options: dict[str, Any] = {
+        "concurrency": concurrency,
+        "patience": patience,
+        "journal": ledger,
+    }
     results = ask(transport, orders, 30, retry=RetryPolicy(), **options)
 
     assert [result.item for result in results if result.error] == [3]
