@@ -18,6 +18,7 @@ from gateway_sdk.cli import app
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.session import explain
 from gateway_sdk.errors import _base
+from gateway_sdk.outcome import Repeatability
 from gateway_sdk.session import ENVIRONMENT
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
@@ -111,3 +112,15 @@ def test_a_hint_names_the_setting_that_is_used() -> None:
     told = str(explain(NotFoundError("404", status=404)))
 
     assert told == "404\nCheck the spelling, --base-url and GATEWAY_TENANT_ID."
+
+
+@pytest.mark.parametrize("kind", [errors.UnauthorizedError, errors.ForbiddenError])
+def test_a_wait_is_named_only_where_it_helps(kind: type[errors.StatusError]) -> None:
+    error = kind("answered")
+    error.of_call("list_countries", Repeatability.READ, ())
+    error.retry_after = 30.0
+    assert str(explain(error)).endswith(error.hints[1])
+
+    error = errors.RateLimitedError("answered", status=429)
+    error.retry_after = 30.0
+    assert str(explain(error)).endswith("The gateway asks for a wait of 30 s.")

@@ -15,7 +15,7 @@ from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
-from gateway_sdk.outcome import Attempt, Outcome, Repeatability
+from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 from gateway_sdk.session import (
     ENVIRONMENT,
     GatewaySession,
@@ -172,7 +172,7 @@ def explain(error: GatewayError, *, personal: bool = False) -> CommandError:
         name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
         words = f"{source_of(name)} {error.problem}".lstrip()
         status = Status.MISUSED
-    wait = getattr(error, "retry_after", None)
+    wait = getattr(error, "retry_after", None) if error.advice is Advice.REPEAT else None
     step = step or (f"The gateway asks for a wait of {wait:.0f} s." if wait else error.hints[1])
     if "half of a" in words:
         step = "Is each argument in the encoding of the terminal?"
