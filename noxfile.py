@@ -198,7 +198,8 @@ def real(session: nox.Session) -> None:
 @nox.session(default=False)
 def benchmarks(session: nox.Session) -> None:
     """Test the benchmarks with all clients they compare, and run them; `-- PART` for a part."""
-    session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
+    install_for_tests(session)  # of which the time is measured
+    session.install(*group("benchmarks"))
     session.run("pytest", "--full", "tests/benchmarks")
     session.run("python", "-m", "benchmarks", *session.posargs)
 
