@@ -152,10 +152,10 @@ class Work(RunItem):
         """Wait until the ledger has it: no later run sends the item again."""
         if not self.is_open:
             return
+        if self._run.is_closing:
+            raise unsent("nothing was sent: the run ends", GatewayError)
         if self._run.outages.now and not (self.is_probe or self._intended):
-            away = GatewayError("nothing was sent: the run waits for the end of an outage")
-            away.advice = Advice.REPEAT
-            raise away
+            raise unsent("nothing was sent: the run waits for the end of an outage", GatewayError)
         self._intended += 1
         self._sends_once = True
         if self._run.recorder.ledger is None:
@@ -391,9 +391,9 @@ class Work(RunItem):
         )
 
 
-def unsent(message: str) -> DeadlineExceededError:
-    error = DeadlineExceededError(message)
-    error.outcome = Outcome.NOT_SENT
+def unsent(message: str, kind: type[GatewayError] = DeadlineExceededError) -> GatewayError:
+    error = kind(message)
+    error.outcome, error.advice = Outcome.NOT_SENT, Advice.REPEAT
     return error
 
 

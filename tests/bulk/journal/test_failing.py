@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock
 import httpx
 import pytest
 
-from gateway_sdk import RetryPolicy, bulk, errors
+from gateway_sdk import Advice, Outcome, RetryPolicy, bulk, errors
 from tests.bulk.journal.test_intent import creating
 from tests.bulk.runs import Memory, created, fetch, refused, same, session
 from tests.support import virtual_time
@@ -154,6 +154,42 @@ async def test_a_function_that_goes_on_after_its_writes_holds_up_no_run(
     assert virtual_time.now() == ended
     (entry,) = ledger.entries.values()
     assert entry.state == ("interrupted" if status == 404 else "failed")
+
+
+@pytest.mark.parametrize("journal", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+@virtual_time.in_virtual_time
+async def test_a_run_that_has_failed_sends_no_other_write_of_an_item(
+    *, together: bool, journal: bool
+) -> None:
+    """One that makes several in a row, of which the first was done, says what was done."""
+    ledger, asked = Memory(), list[float]()
+
+    async def answer(_: httpx.Request) -> httpx.Response:
+        asked.append(virtual_time.now())
+        await asyncio.sleep(2)
+        return httpx.Response(200, json={})
+
+    async def call(name: str) -> None:
+        if name == "Bob":
+            await asyncio.sleep(3)
+            raise Halt
+        other = asyncio.ensure_future(creating(gateway)(name)) if together else None
+        for number in range(30):
+            await gateway.kyc.send_webhook({"number": number})
+        assert other is None
+
+    async with session(answer) as gateway:
+        found, options = [], {"journal": ledger if journal else None, "concurrency": 2}
+        with pytest.raises(Halt):
+            async for result in bulk.run(call, ["Ada", "Bob"], **options):
+                found.append(result)  # noqa: PERF401 - what comes before an error counts
+
+    assert asked == [0.0, *[0.0] * together, 2.0]
+    assert virtual_time.now() == 4
+    error = found[0].error
+    assert "send_webhook: nothing was sent: the run ends" in str(error)
+    assert (error.outcome, error.advice) == (Outcome.APPLIED, Advice.CHECK)
 
 
 @pytest.mark.parametrize(
