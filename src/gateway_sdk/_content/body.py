@@ -11,6 +11,7 @@ from collections.abc import (
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from pathlib import Path
 from types import AsyncGeneratorType
 from typing import Any, Final, TypeAlias, cast
@@ -230,11 +231,16 @@ def _of_stream(content: AsyncIterable[Any]) -> Body:
         if iterator is content or hasattr(content, "read"):
             with suppress(TypeError):  # or takes no weak reference
                 _begun.add(content)
+        is_empty = True
         try:
             async for chunk in iterator:
                 if not isinstance(chunk, bytes | bytearray | memoryview):
                     raise UploadFailedError("content is a stream, but not of bytes")
+                is_empty = False
                 yield bytes(chunk)
+            position = getattr(content, "tell", int)() if is_empty else 0
+            if isawaitable(position) and await position:  # else it is an empty document
+                raise UploadFailedError("content is at its end: seek(0), or open it again")
         finally:
             if isinstance(iterator, AsyncGenerator):
                 await iterator.aclose()

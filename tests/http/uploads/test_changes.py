@@ -194,6 +194,23 @@ async def test_content_that_an_earlier_call_has_read_is_refused(make: Callable[[
     assert {upload.body for upload in taker.uploads} == {b"a document"}
 
 
+@pytest.mark.parametrize("content", [b"a document", b""])
+async def test_an_asynchronous_file_that_was_read_to_its_end_is_refused(content: bytes) -> None:
+    """Say, for its checksum. One that is empty is a document."""
+    file = anyio.wrap_file(io.BytesIO(content))
+    await file.read()
+    async with taking() as (url, taker), session(url) as gateway:
+        sending = gateway.aml.upload_document(file)
+        if not content:
+            await sending
+        else:
+            with pytest.raises(UploadFailedError, match="at its end: seek") as caught:
+                await sending
+            assert caught.value.outcome is Outcome.NOT_SENT
+
+    assert [upload.body for upload in taker.uploads] == [b""] * (not content)
+
+
 async def test_one_open_file_in_two_calls_at_a_time_is_whole_or_refused() -> None:
     """The one that looks at it while the other reads finds no beginning."""
     file, content = io.BytesIO(), bytes(range(256)) * 20_000
