@@ -25,6 +25,7 @@ HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _JSON_STARTS: Final = (b"{", b"[")
 _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
+_OF_UNICODE: Final = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0"  # before and between ASCII
 
 _NO_CODINGS: Final = frozenset({b"", b"identity"})
 _GZIPS: Final = frozenset({b"gzip", b"x-gzip"})
@@ -54,6 +55,9 @@ _DIGITS_300: Final = b"0" * 300
 
 class ContentError(Exception):
     """The body cannot be decoded; the text says why, without any part of the body."""
+
+
+class _UnknownCharsetError(ContentError): ...
 
 
 @dataclass(eq=False, repr=False)
@@ -215,7 +219,7 @@ def _validated(
 def is_web_page(essence: str, body: bytes) -> bool:
     """Tell whether a body is a web page, which a proxy or a portal sends in place of a gateway."""
     # An empty body that is labelled as HTML is what frameworks send by default.
-    start = body[:_LONGEST_START].removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    start = body[:_LONGEST_START].translate(None, _OF_UNICODE).lstrip().lower()
     return start.startswith(_PAGE_STARTS) or (essence in HTML and start.startswith(b"<"))
 
 
@@ -248,9 +252,11 @@ def decode_text(body: bytes, charset: str | None) -> str:
         codec = codecs.lookup(charset or "utf-8").name
         if codec not in _SLOW_CHARSETS:
             return body.decode(codec).removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
-    except (LookupError, ValueError):
-        pass  # the cause would show the body
-    raise ContentError("is not in the charset that it declares")
+    except LookupError:
+        pass
+    except ValueError:  # the cause would show the body
+        raise ContentError("is not in the charset that it declares") from None
+    raise _UnknownCharsetError("is in a charset that is unknown")
 
 
 def utf8_json(body: bytes, charset: str | None) -> bytes:
@@ -258,7 +264,10 @@ def utf8_json(body: bytes, charset: str | None) -> bytes:
     charset = charset or json.detect_encoding(body)
     if charset.lower() in ("utf-8", "utf8", "utf-8-sig"):
         return body.removeprefix(codecs.BOM_UTF8)
-    return decode_text(body, charset).encode("utf-8", "surrogatepass")
+    try:
+        return decode_text(body, charset).encode("utf-8", "surrogatepass")
+    except _UnknownCharsetError:  # such as utf8mb4; for JSON it means nothing: RFC 8259, 11
+        return utf8_json(body, None)
 
 
 def json_of(reply: RawReply) -> str:
