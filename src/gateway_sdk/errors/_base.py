@@ -94,7 +94,8 @@ class GatewayError(Exception):
     Attributes:
         operation: The operation's name, such as "cancel_order"; None outside of a call.
         outcome: What the gateway did, over all attempts of the call. An error that was made again
-            from its class and text, as by a queue with JSON, says UNKNOWN where a call may end so.
+            from its class and text, as by a queue with JSON, says UNKNOWN if its class may end a
+            call whose write was sent and must not be sent twice.
         attempts: Every attempt, oldest first; empty if none was made.
         repeatability: What sending the operation twice would do; None outside of a call. ONCE for
             an idempotent operation under `RetryPolicy(repeat_idempotent=False)`.
