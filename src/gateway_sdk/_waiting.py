@@ -1,6 +1,7 @@
 """Tasks that wait: for shared work, for a thread; and their own cancellations."""
 
 import asyncio
+import math
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -47,7 +48,10 @@ def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
             except kind as error:
                 failure = error.with_traceback(None)
             del args, given
-            raise failure
+            try:
+                raise failure
+            finally:
+                del failure  # its frames hold it: only the garbage collector would free them
 
         @wraps(function)
         async def call(*args: Any, **given: Any) -> Any:
@@ -56,7 +60,10 @@ def hiding_frames(kind: type[Exception]) -> Callable[[F], F]:
             except (kind, asyncio.CancelledError) as error:
                 failure: BaseException = error.with_traceback(None)
             del args, given
-            raise failure
+            try:
+                raise failure
+            finally:
+                del failure  # its frames hold it: only the garbage collector would free them
 
         return cast("F", call if iscoroutinefunction(function) else call_now)
 
@@ -123,9 +130,17 @@ class SingleFlight(Generic[T]):
 
     # It goes on when callers are cancelled, even the last one: the next caller joins it.
 
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, T] | asyncio.Future[T]]) -> None:
+    def __init__(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T] | asyncio.Future[T]],
+        *,
+        hangs_after: float = math.inf,
+    ) -> None:
         self._work = work
+        self._hangs_after = hangs_after  # seconds, after which the next caller starts anew
+        self._hangs_at = math.inf
         self._future: asyncio.Future[T] | None = None
+        self._open = set[asyncio.Future[T]]()  # also those that nobody joins any more
 
     async def join(self) -> T:
         """Return the result; CancelledError also if the work was ended."""
@@ -134,22 +149,32 @@ class SingleFlight(Generic[T]):
         return future.result()
 
     def start(self) -> asyncio.Future[T]:
-        if (future := self._running()) is None:
+        if (future := self.running()) is None:
             future = self._future = asyncio.ensure_future(self._work())
+            self._hangs_at = future.get_loop().time() + self._hangs_after
             retrieve_error(future)
+            self._open.add(future)
+            future.add_done_callback(self._open.discard)
         return future
 
-    async def end(self) -> None:
-        """Cancel the work that runs in this event loop, and wait until it has ended."""
-        if (future := self._running()) is not None:
-            future.cancel()
-            await asyncio.wait([future])
+    async def end(self, seconds: float | None = None) -> None:
+        """Cancel what runs in this event loop, and wait until it has ended, up to these seconds."""
+        loop = asyncio.get_running_loop()
+        if running := [future for future in list(self._open) if future.get_loop() is loop]:
+            for future in running:
+                future.cancel()
+            await asyncio.wait(running, timeout=seconds)
 
-    def _running(self) -> asyncio.Future[T] | None:
+    def running(self) -> asyncio.Future[T] | None:
+        """Return the work that can be joined in this event loop, if any."""
         future = self._future
         if future is None or future.done() or future.get_loop() is not asyncio.get_running_loop():
             return None
-        return future
+        return future if self.left() > 0 else None
+
+    def left(self) -> float:
+        """Return for how many seconds the work can still be joined."""
+        return self._hangs_at - asyncio.get_running_loop().time()
 
 
 def in_thread(name: str, work: Callable[[], T], *, daemon: bool = True) -> asyncio.Future[T]:

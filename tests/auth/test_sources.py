@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import AuthError, LoginRequiredError, Outcome
+from gateway_sdk import AuthError, LoginRequiredError, Outcome, SessionStateError
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.source import (
     FunctionTokenSource,
@@ -112,7 +112,7 @@ class Vault:
         self.failure: type[BaseException] = LookupError
         self.open = asyncio.Event()
         self.open.set()
-        self._clock, self._life, self._kind = clock, life, kind
+        self._clock, self.life, self._kind = clock, life, kind
 
     async def __call__(self) -> Any:
         self.asked += 1
@@ -123,7 +123,7 @@ class Vault:
         if self._kind is not Token:
             return self._kind(name)
         now = self._clock.now
-        ends = None if self._life is None else now + self._life
+        ends = None if self.life is None else now + self.life
         return Token(name, expires_at=ends, obtained_at=now)
 
 
@@ -160,8 +160,7 @@ async def test_a_token_without_an_end_is_asked_for_by_each_call(
     for first, asked in ((1, 1), (6, 10)):
         vault.open.clear()
         asking = asyncio.create_task(names(source, 5))
-        for _ in range(2):
-            await asyncio.sleep(0)
+        await turns(3)
         assert vault.asked == asked
         vault.open.set()
         assert await asking == {f"token-{number}" for number in range(first, first + 5)}
@@ -183,18 +182,67 @@ async def test_near_the_end_the_function_is_asked_beside_the_calls(
     assert vault.asked == 2
 
 
-async def test_a_question_beside_the_calls_ends_with_the_token(
+@virtual_time.in_virtual_time
+async def test_a_question_beside_the_calls_that_hangs_is_asked_again(
     clock: Clock, vault: Vault, source: FunctionTokenSource
 ) -> None:
-    """One that hangs keeps no caller from asking again in its own time."""
+    """Half a minute after it began, also when its token has ended meanwhile; never cut before."""
     await source.token()
-    clock.now += LIFE - 0.001
     vault.open.clear()
+    clock.now += LIFE - RENEWED
     assert await names(source, 9) == {"token-1"}
-    clock.now = NOW + LIFE
+    await asyncio.sleep(RENEWED)
+    clock.now += RENEWED
     vault.open = asyncio.Event()
     vault.open.set()
+    began = asyncio.get_running_loop().time()
     assert await names(source, 9) == {"token-3"}
+    assert asyncio.get_running_loop().time() - began == pytest.approx(30 - RENEWED)
+
+
+@pytest.mark.parametrize("failure", [LookupError, asyncio.CancelledError])
+async def test_first_questions_that_fail_are_asked_one_after_another(
+    failure: type[BaseException],
+) -> None:
+    """Each may depend on its caller's context. After three, a vault that is down delays nobody."""
+    asked, at_once = 0, list[int]()
+    may_fail = asyncio.Semaphore(0)
+
+    async def fails() -> str:
+        nonlocal asked
+        asked += 1
+        await may_fail.acquire()
+        raise failure
+
+    source = FunctionTokenSource(fails)
+    asking = [asyncio.create_task(fetch_token(source)) for _ in range(9)]
+    for _ in range(4):
+        await turns(9)
+        at_once.append(asked)
+        may_fail.release()
+    for _ in asking:
+        may_fail.release()
+    results = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(result) for result in results] == 9 * [AuthError]
+    assert at_once == [1, 2, 3, 9]
+
+
+@virtual_time.in_virtual_time
+async def test_a_late_answer_does_not_replace_a_token_that_lasts_longer(
+    clock: Clock, vault: Vault, source: FunctionTokenSource
+) -> None:
+    vault.open.clear()
+    is_late = vault.open
+    first = asyncio.create_task(names(source, 1))
+    await asyncio.sleep(30)
+    vault.open = asyncio.Event()
+    vault.open.set()
+    vault.life = 2 * LIFE
+    assert await names(source, 9) == {"token-2"}
+    is_late.set()
+    vault.life = LIFE
+    assert await first == {"token-1"}
+    assert await names(source, 9) == {"token-2"}
 
 
 @pytest.mark.parametrize("failure", [LookupError, asyncio.CancelledError])
@@ -211,11 +259,11 @@ async def test_a_failure_ahead_of_the_end_costs_no_call(
         clock.now = NOW + moment
         assert await names(source, 3) == {"token-1"}
         assert vault.asked == asked
-    renewal: Any = source._renewal
-    assert renewal._future.exception() is None  # it would keep the frames, and be logged
     clock.now = NOW + LIFE
-    with pytest.raises(failure):
+    with pytest.raises(failure) as caught:
         await source.token()
+    # What was asked beside the calls keeps no frames, which may hold secrets.
+    assert "__call__" not in [entry.name for entry in caught.traceback]
 
 
 async def test_a_rejected_token_is_asked_for_once_more(
@@ -259,17 +307,35 @@ async def test_a_question_that_hangs_is_asked_again(
     hanging.cancel()
 
 
-async def test_a_cancelled_question_is_asked_by_the_next(
+async def test_a_question_goes_on_when_its_caller_is_cancelled(
     vault: Vault, source: FunctionTokenSource
 ) -> None:
-    """The caller that asks may leave: those that wait ask instead, once."""
+    """What it returns may have ended the last token: those that wait get it."""
     vault.open.clear()
     first = asyncio.create_task(source.token())
     others = asyncio.create_task(names(source, 9))
     await asyncio.sleep(0)
     first.cancel()
     vault.open.set()
-    assert await others == {"token-2"}
+    assert await others == {"token-1"}
+    assert vault.asked == 1
+
+
+@pytest.mark.parametrize("of_view", [False, True])
+async def test_a_session_that_is_closed_leaves_no_question(
+    monkeypatch: pytest.MonkeyPatch, vault: Vault, of_view: bool
+) -> None:
+    """Also where its caller has left."""
+    session, _, _ = scripted(monkeypatch, OK, access_token="t" if of_view else vault, drain=0)
+    gateway = session.with_options(access_token=vault) if of_view else session
+    vault.open.clear()
+    calls = [asyncio.create_task(CALLS["order_history"](gateway)) for _ in range(2)]
+    await turns(5)
+    calls[0].cancel()
+    await session.aclose()
+    assert asyncio.all_tasks() <= {asyncio.current_task(), *calls}
+    errors = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(error) for error in errors] == [asyncio.CancelledError, SessionStateError]
 
 
 def test_one_source_works_in_several_event_loops(

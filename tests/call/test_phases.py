@@ -24,7 +24,7 @@ from gateway_sdk import (
     Token,
 )
 from gateway_sdk._call import call, deadline
-from gateway_sdk.auth import MemoryStore, SharedTokenSource, source as sources
+from gateway_sdk.auth import MemoryStore, SharedTokenSource
 from tests.support import virtual_time
 from tests.support.raw_server import OK, raw_server
 
@@ -190,7 +190,7 @@ async def test_a_loop_that_was_busy_had_no_connection(monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def _loop_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sources, call, deadline):
+    for module in (call, deadline):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=virtual_time.now))
 
 
@@ -199,10 +199,10 @@ class Vault:
 
     def __init__(self) -> None:
         self.answer: Any = None
+        self.answers = asyncio.Event()
 
     async def __call__(self) -> Token:
-        if self.answer is None:
-            await forever()
+        await self.answers.wait()
         if isinstance(self.answer, BaseException):
             raise self.answer
         return Token(self.answer)
@@ -250,10 +250,11 @@ def test_a_source_that_stays_silent_lacks_a_login(steps: str) -> None:
                 gateway = gateway.with_options(access_token=Vault())
             elif kind in ("token", "login"):
                 vault.answer = "t" if kind == "token" else LOGIN
+                vault.answers.set()
                 with suppress(AuthError, TimeoutError):
-                    async with asyncio.timeout(0):
+                    async with asyncio.timeout(0.001):
                         await gateway.wallet.order_history(0, 1)
-                vault.answer = None
+                vault.answers.clear()
             else:
                 count, _, seconds = kind.partition("*")
                 for _ in range(1 if "+" in kind else int(count)):

@@ -12,12 +12,16 @@ from gateway_sdk import (
     GatewayTransport,
     Outcome,
     RateLimit,
+    ReplyLostError,
     Token,
 )
 from gateway_sdk._call import call
 from gateway_sdk._transport import transmission
+from gateway_sdk.outcome import Attempt, Repeatability
 from tests.support.calls import pass_deadlines
 from tests.support.raw_server import body_of, field, serving
+
+SENT = Attempt(Outcome.UNKNOWN, None, "ReplyLostError", 0.1)
 
 
 class Turning:
@@ -207,3 +211,30 @@ async def test_a_call_that_has_waited_takes_the_token_that_is_kept(
             await session.aml.upload_document(b"x")
 
     assert gateway.tokens == ["Bearer kept"] * 2
+
+
+async def test_an_error_of_a_call_of_the_source_says_nothing_about_the_call_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transmission, "LONG", -1.0)
+    gateway, questions = Holding(), 0
+
+    async def token() -> str:
+        nonlocal questions
+        questions += 1
+        if questions > 3:
+            raise ReplyLostError("lost").of_call("create_customer", Repeatability.ONCE, (SENT,))
+        return "t"
+
+    async with GatewaySession(
+        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(1, 0.05)
+    ) as session:
+        first = asyncio.create_task(session.aml.upload_document(b"x"))
+        await gateway.asked.wait()
+        with pytest.raises(ReplyLostError, match="upload_document: lost") as caught:
+            await session.aml.upload_document(b"x")
+        gateway.may_answer.set()
+        await first
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert [attempt.outcome for attempt in caught.value.attempts] == [Outcome.NOT_SENT]

@@ -12,7 +12,6 @@ from gateway_sdk.auth import (
     Token,
     TokenKey,
     _shared_source,
-    source,
     token,
 )
 from gateway_sdk.auth.source import FunctionTokenSource
@@ -35,7 +34,7 @@ class Clock:
 def set_time(monkeypatch: pytest.MonkeyPatch, day: Clock, monotonic: Clock | None = None) -> Clock:
     """Let tokens and their sources read these clocks; one that is never set runs as the other."""
     clocks = SimpleNamespace(time=day, monotonic=monotonic or day)
-    for module in (token, source, _shared_source):
+    for module in (token, _shared_source):
         monkeypatch.setattr(module, "time", clocks)
     return day
 

@@ -71,6 +71,7 @@ class _TokenIsLateError(Exception):
 class Caller:
     def __init__(self, shared: SharedState, options: Options) -> None:
         check_gateway(options.access_token, shared.base_url)
+        shared.note_source(options.access_token)
         self.shared = shared
         self.options = options
 
@@ -264,9 +265,7 @@ class Call:
                 self._renewed = True
             else:
                 note_success(source, self._token)
-                silence = self._options.silence
-                if silence.lacks_login or silence.seconds:
-                    silence.end()
+                self._options.silence.end()
                 return value
 
     async def _take_token_again(self) -> None:

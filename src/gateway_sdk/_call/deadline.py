@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, Self
 
 from gateway_sdk._waiting import OwnCancellation
+from gateway_sdk.auth.source import SILENT
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, Phase, SessionStateError
 from gateway_sdk.outcome import Advice
 
@@ -30,6 +31,31 @@ _WAITS: Final[dict[Phase, str]] = {
     "reply": "while it waited for the reply",
     "backoff": "while it waited for another attempt",
 }
+
+_FORGOTTEN: Final = 600.0
+"""Seconds without a wait for a token, after which another one begins anew."""
+
+
+class Silence:
+    """For how long calls have waited for a token source that has not answered since."""
+
+    def __init__(self) -> None:
+        self.seconds, self._until = 0.0, 0.0
+        self.lacks_login = False  # as its last answer said
+
+    def add(self, began: float) -> Advice:
+        """Count a wait that ended without an answer; return the advice that follows."""
+        now = time.monotonic()
+        if began - self._until > _FORGOTTEN:
+            self.seconds, self.lacks_login = 0.0, False
+        self.seconds += now - max(began, self._until)  # waits at the same time count once
+        self._until = now
+        return Advice.LOG_IN if self.lacks_login or self.seconds >= SILENT else Advice.REPEAT
+
+    def end(self, error: GatewayError | None = None) -> None:
+        """Note that the source has answered, perhaps by an error."""
+        self.seconds, self._until = 0.0, time.monotonic()
+        self.lacks_login = error is not None and error.advice is Advice.LOG_IN
 
 
 class CallsInFlight:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypedDict
 import httpx
 from pydantic import SecretStr
 
+from gateway_sdk._call.deadline import Silence
 from gateway_sdk._checks import check_names, check_seconds, check_timeout, checked, declared
 from gateway_sdk._http.request import (
     NO_VALUES,
@@ -23,7 +24,6 @@ from gateway_sdk._http.request import (
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import (
     AccessTokenGiven,
-    Silence,
     StaticTokenSource,
     TokenSource,
     as_token_source,

@@ -11,11 +11,12 @@ from functools import partial
 from importlib import import_module
 from traceback import FrameSummary, extract_stack
 from typing import Annotated, Any, ClassVar, Final, Literal, TypedDict
+from weakref import WeakSet
 
 import httpx
 
 from gateway_sdk import retry_policy
-from gateway_sdk._call.deadline import CallsInFlight
+from gateway_sdk._call import deadline
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, declared, is_async
@@ -26,6 +27,7 @@ from gateway_sdk._transport.through_httpx import client_closed
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
+from gateway_sdk.auth.source import FunctionTokenSource, TokenSource
 from gateway_sdk.errors import ConfigurationError, misused
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -88,11 +90,12 @@ class SharedState:
         self.max_reply_bytes: int = given["max_reply_bytes"]
         self.parse_float: ParseFloat | None = given["parse_float"]
         self.sleep: Callable[[float], Awaitable[None]] = given["sleep"]
-        self.calls: CallsInFlight = CallsInFlight()
+        self.calls: deadline.CallsInFlight = deadline.CallsInFlight()
         self._bucket: Bucket | None = given["retry_budget"]
         self.observers: tuple[Observer, ...] = with_added(given["observers"])
         url = self.base_url
         self._place = str(url).rstrip("/"), url.host, port_of(url)
+        self._sources = WeakSet[FunctionTokenSource]()  # of all views
         self._number = 0
         self._drain: float = given["drain"]
         self._transport: Transport | None = None
@@ -148,6 +151,10 @@ class SharedState:
                 await self._models.join()
                 SharedState.has_models = True
         self.is_prepared = True
+
+    def note_source(self, source: TokenSource) -> None:
+        if isinstance(source, FunctionTokenSource):
+            self._sources.add(source)  # its question goes on without its caller
 
     def begin_call(self, operation: Operation[Any]) -> Watch | None:
         self._number += 1
@@ -218,6 +225,8 @@ class SharedState:
         transport = self._transport or self._engine.transport
         try:
             await self.calls.end(self._drain)
+            for source in self._sources:
+                await source.end(deadline.DEFAULT_CUT)
         finally:
             try:
                 if transport is not None:

@@ -21,7 +21,7 @@ from gateway_sdk.auth._stores.store import (
     UnusableRecordError,
     prepare_folder_of,
 )
-from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, has_ready
+from gateway_sdk.auth.source import DEFAULT_ACQUIRE_TIMEOUT, DEFAULT_LOGIN_TIMEOUT, has_ready
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -39,9 +39,6 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 DEFAULT_HOLD: Final = 30.0
 """Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""
-
-DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
-"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
 
 _LONGEST_HOLD: Final = 3600.0
 """Seconds without a new login after several that no user has answered."""

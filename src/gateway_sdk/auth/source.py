@@ -3,9 +3,7 @@
 import asyncio
 import inspect
 import logging
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
 from copy import copy
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
@@ -23,20 +21,23 @@ from gateway_sdk.auth.token import (
     text_of,
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
-from gateway_sdk.outcome import Advice
+from gateway_sdk.outcome import Outcome
 
 T = TypeVar("T")
 
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
+DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
+"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
+
 _logger = logging.getLogger("gateway_sdk.auth")
 
 
 SILENT: Final = 30.0
 """Seconds after which a source of tokens lacks a login: a slow vault answers earlier."""
-_FORGOTTEN: Final = 600.0
-"""Seconds without a wait, after which another one begins anew."""
+_MOST_FAILURES: Final = 3
+"""Of questions that one caller waits for; then it asks in its own time."""
 
 
 class TokenSource(Protocol):
@@ -109,28 +110,23 @@ class FunctionTokenSource:
         self._function = function
         self._cached: CachedToken | None = None
         self._asks_always = self._has_end = False  # until it has returned a token
-        self._renewal = SingleFlight(self._renew)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._asking = asyncio.Lock()
-        self._began = 0.0  # when the one who asks now did, by the loop's clock
-        self._failure: GatewayError = AuthError("")  # the last one
+        self._question = SingleFlight(self._ask_for_all, hangs_after=SILENT)
+        self.end = self._question.end
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return the token that is kept, or what the function returns."""
         if rejected is not None:
             self.reject(rejected)
-        if not self._asks_always:
+        failures = 0  # of others
+        while not self._asks_always and failures < _MOST_FAILURES:
             if (token := self.ready()) is not None:
                 return token
-            failure = self._failure
-            async with self._turn():
-                if (cached := self._cached) is not None and cached.lasts():
-                    return cached.token
-                has_failed = self._failure is not failure  # the question that this one waited for
-                if has_failed and self._has_end:
-                    raise _failed(self._failure)
-                if not (self._asks_always or has_failed):
-                    return await self._ask_for_all()
+            if (asked := self._question.running()) is None:
+                return await self._question.join()  # asked in this caller's context
+            await asyncio.wait([asked], timeout=self._question.left())
+            if self._has_end and asked.done():
+                return asked.result()
+            failures += asked.done()
         return await self._ask()  # in the caller's context: it may say whose token it is
 
     def reject(self, token: AccessToken) -> None:
@@ -144,45 +140,14 @@ class FunctionTokenSource:
         if cached is None or not cached.lasts():
             return None
         if cached.is_due():
-            self._renewal.start()
+            self._question.start()
         return cached.token
 
-    async def _renew(self) -> None:
-        if (cached := self._cached) is None:
-            return  # it was rejected: the next caller asks
-        # At its end, each caller asks in its own time.
-        try:
-            async with asyncio.timeout(cached.left()), self._turn():
-                await self._ask()
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - its text may be secret
-            raise_if_cancelled(error)  # who asks after the end gets the error
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[None]:
-        """Wait for the question that is asked now, but not for one that hangs."""
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Lock | None = None
-        while turn is None:
-            if self._loop is not loop or loop.time() >= self._began + SILENT:
-                self._loop, self._asking, self._began = loop, asyncio.Lock(), loop.time()
-            asking = self._asking
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(self._began + SILENT):
-                    await asking.acquire()
-                    turn = asking
-        self._began = loop.time()
-        try:
-            yield
-        finally:
-            turn.release()
-
+    @hiding_frames(Exception)
     async def _ask_for_all(self) -> AccessToken:
-        try:
+        # It goes on when its caller leaves: others wait, and a new token may end the last one.
+        async with asyncio.timeout(DEFAULT_ACQUIRE_TIMEOUT):
             return await self._ask()
-        except (Exception, asyncio.CancelledError) as error:
-            raise_if_cancelled(error)
-            self._failure = _failed(error)
-            raise
 
     async def _ask(self) -> AccessToken:
         promised: Any = self._function()
@@ -196,7 +161,9 @@ class FunctionTokenSource:
             cached = CachedToken(token, DEFAULT_LEEWAY)
             if not cached.lasts():
                 raise _expired(token)
-            self._cached = cached if self._has_end else None
+            # A question that hung may be answered late, by a token from before the kept one.
+            if self._cached is None or cached.left() >= self._cached.left():
+                self._cached = cached if self._has_end else None
         return token
 
 
@@ -257,7 +224,15 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
         token: Any = await (source.token(rejected) if rejected else source.token())
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - sources raise both
         raise_if_cancelled(error)
-        raise _failed(error) from (error.__cause__ if isinstance(error, GatewayError) else None)
+        if not isinstance(error, GatewayError):
+            # Without its message and its cause, which may contain a URL with a token.
+            told = f"the source of the access token failed: {type(error).__name__}"
+            raise AuthError(told) from None
+        own = copy(error)  # others may get it too, and each call writes its operation into it
+        # It may be that of a call which the source has made: nothing of this one was sent yet.
+        own.operation = own.repeatability = None
+        own.outcome, own.attempts, own.no_retry = Outcome.NOT_SENT, (), ""
+        raise own from error.__cause__
     if isinstance(token, Token):
         return token
     if not isinstance(token, str | SecretStr):
@@ -266,36 +241,6 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     if problem := problem_of(text_of(token)):
         raise ConfigurationError(f"from its source {problem}", setting="access_token")
     return _HiddenToken(str.__str__(token)) if isinstance(token, str) else token
-
-
-class Silence:
-    """For how long calls have waited for a token source that has not answered since."""
-
-    def __init__(self) -> None:
-        self.seconds, self._until = 0.0, 0.0
-        self.lacks_login = False  # as its last answer said
-
-    def add(self, began: float) -> Advice:
-        """Count a wait that ended without an answer; return the advice that follows."""
-        now = time.monotonic()
-        if began - self._until > _FORGOTTEN:
-            self.seconds, self.lacks_login = 0.0, False
-        self.seconds += now - max(began, self._until)  # waits at the same time count once
-        self._until = now
-        return Advice.LOG_IN if self.lacks_login or self.seconds >= SILENT else Advice.REPEAT
-
-    def end(self, error: GatewayError | None = None) -> None:
-        """Note that the source has answered, perhaps by an error."""
-        self.seconds, self._until = 0.0, time.monotonic()
-        self.lacks_login = error is not None and error.advice is Advice.LOG_IN
-
-
-def _failed(error: BaseException) -> GatewayError:
-    """Return an error of a source for another call, which writes its operation into it."""
-    if isinstance(error, GatewayError):
-        return copy(error)
-    # Without its message and its cause, which may contain a URL with a token.
-    return AuthError(f"the source of the access token failed: {type(error).__name__}")
 
 
 class _HiddenToken(str):

@@ -131,7 +131,7 @@ class CachedToken:
 
     def lasts(self) -> bool:
         """Return whether it can be sent."""
-        return self._now() < self._ends_at
+        return self.left() > 0
 
     def left(self) -> float:
         """Return for how many seconds it can still be sent."""
