@@ -327,6 +327,7 @@ class Work(RunItem):
         else:
             entry = self._entry(value)
             self._run.recorder.ask("write", entry, partial(self._finish, entry))
+            self._run.wake()  # another call may begin meanwhile
 
     def recall(self) -> None:
         """Finish with what the ledger has."""

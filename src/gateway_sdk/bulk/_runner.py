@@ -352,7 +352,6 @@ class Runner:
             self.wake()
         else:
             work.keep(None if error else task.result())
-            self.wake()  # another call may begin while the result is written
 
     def _may_pass(self, work: Work, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""
