@@ -78,7 +78,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_runtest_teardown() -> None:
     """Free the ports that a login keeps: a later command in this process would wait for them."""
     if ports := sys.modules.get("gateway_sdk.auth._login.server"):
-        for place in list(ports._kept):
+        for place in list(ports.kept_ports):
             for listener in ports.take_port(place):
                 listener.close()
 

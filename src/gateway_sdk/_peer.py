@@ -26,13 +26,21 @@ _UNKNOWABLE: Final = -1
 """The owner of a socket that its program has closed: no user has this id."""
 
 
-def is_other_user(peer: Any, own: Any) -> bool:
-    """Return whether the other end of a connection belongs to another user, and not to root."""
+def may_be_other_user(connection: Any) -> bool:
+    """Return whether another user, and not root, has opened a connection, or may have and left."""
     # True also if its program has closed it: another user could have, before its owner was asked.
     # False if the owner is unknown: on other systems, and for connections that this machine only
     # forwards. Root could read this process's memory; relays into containers and WSL run as root.
-    user = user_of(peer, own)
-    return user is not None and user not in (_ROOT, os.getuid(), os.geteuid())
+    try:
+        user = user_of(connection.getpeername(), connection.getsockname())
+        # A connection whose other end is gone has no owner, and what it has sent can still be
+        # read. It is looked at last: until now, it may have gone before its owner was asked for.
+        connection.getpeername()
+        if user is None:
+            return not is_established(connection)
+    except OSError:
+        return True
+    return user not in (_ROOT, os.getuid(), os.geteuid())
 
 
 def user_of(peer: Any, own: Any) -> int | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway_sdk._waiting import in_thread
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, LoginError
 
 
 def show_on_stderr(text: str) -> None:
@@ -27,6 +27,17 @@ def show_on_stderr(text: str) -> None:
 
 _TEXT_BROWSERS: Final = frozenset({"www-browser", "links", "elinks", "lynx", "w3m"})
 """They take the terminal, and cannot run the page's script."""
+
+
+def open_url(browser: Any, url: str) -> bool:
+    """Open a URL by a command with %s, or a function, whose LoginError goes on; tell if it did."""
+    try:
+        start = webbrowser.get(browser).open if isinstance(browser, str) else browser
+        return bool(start(url))
+    except LoginError:
+        raise
+    except Exception:  # noqa: BLE001 - of the caller's function; the user is told what to do
+        return False
 
 
 def default_browser() -> Callable[[str], bool] | None:

@@ -23,8 +23,8 @@ def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
             setting="base_url",
         )
     url = parse_url("base_url", base_url)
-    if "?" in str(base_url) or "#" in str(base_url):
-        raise ConfigurationError("carries a query or a fragment: leave it out", setting="base_url")
+    if "?" in str(base_url):
+        raise ConfigurationError("carries a query: leave it out", setting="base_url")
     if url.scheme == "http" and not (allow_insecure_http or is_loopback(url.host)):
         raise ConfigurationError(
             f"is plain http to {url.host}: the access token would travel in clear; use https",
@@ -35,7 +35,7 @@ def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
 
 
 def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
-    """Parse an absolute http(s) URL without credentials."""
+    """Parse an absolute http(s) URL without credentials and fragment."""
     if not isinstance(text, str):
         raise ConfigurationError("must be a str", setting=name)
     if any(character.isspace() or character in "{}" for character in text):
@@ -54,6 +54,8 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
         raise ConfigurationError("is not a URL: its host or its port cannot be", setting=name)
     if _USERINFO.match(text):
         raise ConfigurationError("carries a user name or password: leave it out", setting=name)
+    if "#" in text:
+        raise ConfigurationError("has a fragment: leave it out", setting=name)
     # Parsed a second time: after a scheme in capitals, httpx does not know the default port.
     return httpx.URL(str(url))
 

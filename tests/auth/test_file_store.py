@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import TokenStoreError
+from gateway_sdk import TokenStoreError, _files
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
 from gateway_sdk.auth._stores import store as stores
 from gateway_sdk.auth.token import text_of
@@ -137,7 +137,7 @@ async def test_windows_is_asked_again_while_another_process_has_the_file_open(
     """For a second, whatever is done with it, or with a draft that somebody who was killed left."""
     await store.save(make_token("kept"))
     pauses: list[float] = []
-    monkeypatch.setattr(stores, "_HAS_MODES", False)
+    monkeypatch.setattr(_files, "_WINDOWS", True)
     monkeypatch.setattr(time, "sleep", pauses.append)
     real, refused = getattr(place, name), iter([True] * times)
 

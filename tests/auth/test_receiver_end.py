@@ -131,9 +131,9 @@ async def test_the_next_login_takes_a_kept_port_over(
     for _ in range(3):
         async with waiting(redirect_uri) as there:
             await end(there, "a second opening")
-        assert server.is_a_port_kept()
+        assert server.kept_ports
     async with waiting(redirect_uri) as there:
-        assert not server.is_a_port_kept()
+        assert not server.kept_ports
         assert listening.call_count == (1 if can_share else 4)
         await there.must_still_wait()
         await must_be_closed(there)
@@ -143,7 +143,7 @@ async def test_a_kept_port_may_be_gone_as_it_is_taken() -> None:
     """Its time is over, or a login in another thread has taken it: it is no port to take over."""
     async with waiting() as there:
         await end(there, "a second opening")
-    (place,) = server._kept
+    (place,) = server.kept_ports
     for _ in range(2):
         server.close_all(server._run(server._take(place)))
     await must_be_closed(there)
@@ -388,7 +388,7 @@ def fork_once(text):
 asyncio.run(attempt("parent", fork_once))
 if os.fork():
     os.read(said, 1)
-    (place,) = server._kept
+    (place,) = server.kept_ports
     server.close_all(server.take_port(place))
     asyncio.run(attempt("parent"))
     os.write(ask, b"!!")

@@ -84,6 +84,18 @@ def test_the_longest_response_has_64_kib(in_query: int) -> None:
             finish(attempt, fragment, query)
 
 
+def test_what_the_redirect_uri_has_itself_is_no_part_of_the_response() -> None:
+    """Servers send its query back; what they add to it counts."""
+    own = "iss=x&expires_in=9&token_type=mac"
+    attempt = FLOW.start(f"{CALLBACK}?{own}")
+    answer = fill(GOOD, attempt)
+    assert FLOW.finish(attempt, fragment=answer, query=own, now=NOW) == granted()
+    attempt = FLOW.start(f"{CALLBACK}?{own}")
+    denied = fill(f"{own}&error=access_denied&state={{state}}", attempt)
+    with pytest.raises(AuthorizationDeniedError):
+        FLOW.finish(attempt, fragment="", query=denied, now=NOW)
+
+
 def test_an_issuer_is_required_if_one_was_given_and_only_then() -> None:
     """Another server could leave it out; an error response needs it too (RFC 9207, 2.4)."""
     for answer in (GOOD, DENIED):

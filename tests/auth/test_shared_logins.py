@@ -21,7 +21,7 @@ from gateway_sdk import (
     LoginError,
     LoginTimeoutError,
 )
-from gateway_sdk._lock_file import LockFile
+from gateway_sdk._files import LockFile
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, _shared_source
 from gateway_sdk.auth._stores.store import dump
 from gateway_sdk.auth.token import text_of

@@ -334,7 +334,7 @@ SECRETS = ("CANARY", "state=")
 
 def release_ports() -> None:
     """Free the ports that are kept because a tab may still be open there."""
-    for place in list(server._kept):
+    for place in list(server.kept_ports):
         close_all(server.take_port(place))
 
 

@@ -99,7 +99,7 @@ def test_a_port_is_kept_until_its_time_has_passed(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[bool] = []
-    monkeypatch.setattr("gateway_sdk.cli.login.is_a_port_kept", lambda: True)
+    monkeypatch.setattr("gateway_sdk.cli.login.kept_ports", {"a place": ()})
     monkeypatch.setattr("gateway_sdk.cli.login.wait_for_kept_ports", lambda: waits.append(True))
     monkeypatch.setattr(os, "isatty", lambda descriptor: descriptor == 2)
 

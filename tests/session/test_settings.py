@@ -39,7 +39,7 @@ def from_env(**settings: Any) -> GatewaySession:
 
 
 MISSING, NO_TEXT = "is missing", "must be a str"
-USER, QUERY = "user name or password", "a query or a fragment"
+USER, QUERY, FRAGMENT = "user name or password", "carries a query", "has a fragment"
 BRACES = SPACE = "a space, a newline or a brace"
 NO_SCHEME, NO_URL = "must start with https://", "not a URL"
 BASE_URLS: list[tuple[Any, str]] = [
@@ -53,7 +53,7 @@ BASE_URLS: list[tuple[Any, str]] = [
     (f"https://@gateway.test/{CANARY}", USER),
     (f"https://gateway.test?key={CANARY}", QUERY),
     ("https://gateway.test?", QUERY),
-    ("https://gateway.test#", QUERY),
+    ("https://gateway.test#", FRAGMENT),
     (f"https://{{host}}/{CANARY}", BRACES),
     ("https://gateway.test/area}", BRACES),
     (f"https://gateway.test/{CANARY}\n", SPACE),

@@ -26,7 +26,7 @@ LAYERS = (
 # Two kinds stand outside. The tools import nothing of ours, and any module may import them. The
 # faces, which are the names of the package and the command line, show what there is: they may
 # import anything below, and nothing imports them.
-TOOLS = {"_lock_file", "_peer", "_python", "_version", "_waiting"}
+TOOLS = {"_files", "_peer", "_python", "_version", "_waiting"}
 FACES = {"", "cli"}
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, Final, TypeGuard, TypeVar
 
 from gateway_sdk._checks import check_seconds, check_wait
-from gateway_sdk._lock_file import LockFile
+from gateway_sdk._files import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth._stores.store import (
@@ -21,7 +21,7 @@ from gateway_sdk.auth._stores.store import (
     UnusableRecordError,
     prepare_folder_of,
 )
-from gateway_sdk.auth.source import DEFAULT_ACQUIRE_TIMEOUT, DEFAULT_LOGIN_TIMEOUT, has_ready
+from gateway_sdk.auth.source import DEFAULT_ACQUIRE_TIMEOUT, DEFAULT_LOGIN_TIMEOUT, Ours
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -72,8 +72,7 @@ _LAST_SAVE: Final = 2.0
 """Seconds that the end of a program waits for a token to be saved."""
 
 
-@has_ready
-class SharedTokenSource(NotPickled):
+class SharedTokenSource(Ours, NotPickled):
     """A token source for any number of callers, tasks and sessions in one event loop at a time.
 
     A token that works is returned without waiting, and renewed in the background when it is about
@@ -130,8 +129,7 @@ class SharedTokenSource(NotPickled):
         self._cached: CachedToken | None = None
         self._refused: dict[str, tuple[float, float]] = {}  # the end of the pause, and its length
         self._renewal = SingleFlight(self._renew)
-        self._unsaved: Token | None = None
-        self._held = ExitStack()  # the lock of its login
+        self._unsaved: tuple[Token, ExitStack] | None = None  # and the lock of its login
         self._saving = SingleFlight(self._save)  # beside the callers, who go on
         # The last login: until when it counts, its token, and the error that is raised in place of
         # a further login while it counts: if it failed, or if the gateway refuses its token too.
@@ -249,12 +247,12 @@ class SharedTokenSource(NotPickled):
         is_useless = is_recent and (self._obtained is None or self._is_refused(self._obtained))
         if is_useless and self._failure is not None:
             raise copy.copy(self._failure)
-        held = ExitStack()
         try:
-            token = await self._found_by_others(held)
-            if token is None:
-                token = await self._acquired(acquire)
-                self._held = held
+            with ExitStack() as held:
+                token = await self._found_by_others(held)
+                if token is None:
+                    token = await self._acquired(acquire)
+                    self._unsaved = token, held.pop_all()
             self.note_success(token)  # a server may issue the same token again
             self._cached = self._cached_of(token)
         except ConfigurationError:
@@ -263,9 +261,6 @@ class SharedTokenSource(NotPickled):
             # A copy without the traceback, whose frames hold the login's secrets.
             self._end_login(None, copy.copy(error))
             raise
-        finally:
-            if self._held is not held:
-                held.close()
         # Not after a cancellation: it says nothing about the next login.
         text = "the gateway refuses the access tokens of the latest logins"
         self._end_login(token, TokenRejectedError(text, status=401) if is_useless else None)
@@ -279,7 +274,6 @@ class SharedTokenSource(NotPickled):
             raise LoginError("acquire must return a Token")
         if token.expired(time.time(), leeway=0.0):
             raise LoginError("the login returned a token that has already expired")
-        self._unsaved = token
         return token
 
     def _end_login(self, token: Token | None, failure: GatewayError | None) -> None:
@@ -322,19 +316,15 @@ class SharedTokenSource(NotPickled):
         return None if loaded is None else self._cached_of(loaded)
 
     async def _save(self) -> None:
-        """Save what the last login returned, and give its lock back."""
-        try:
-            while (token := self._unsaved) is not None:
-                try:
-                    await self._try_to_save(token, _TIMEOUT)
-                except asyncio.CancelledError:  # often at a program's end: it has its token
-                    await self._try_to_save(self._unsaved or token, _LAST_SAVE)
-                    raise
-                if self._unsaved is token:
-                    self._unsaved = None
-        finally:
+        """Save what logins have returned, and give their locks back."""
+        while (unsaved := self._unsaved) is not None:
             self._unsaved = None
-            self._held.close()
+            with unsaved[1]:
+                try:
+                    await self._try_to_save(unsaved[0], _TIMEOUT)
+                except asyncio.CancelledError:  # often at a program's end: it has its token
+                    await self._try_to_save((self._unsaved or unsaved)[0], _LAST_SAVE)
+                    raise
 
     async def _try_to_save(self, token: Token, seconds: float) -> None:
         try:

@@ -32,12 +32,6 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 _OF_EACH_LOGIN: Final = ("client_id", "redirect_uri", "response_type", "scope", "state")
 
-# What the redirect URI has of them could not be told from what the server sends.
-_OF_A_RESPONSE: Final = {
-    *("access_token", "expires_in", "iss", "scope", "state", "token_type"),
-    *("error", "error_description", "error_uri"),
-}
-
 _MAX_LENGTH: Final = 64 * 1024
 """Characters of fragment and query together: tokens of tens of kilobytes exist."""
 _MAX_PARAMETERS: Final = 64
@@ -133,7 +127,7 @@ class ImplicitFlow:
         Raises:
             ConfigurationError: an argument is missing or invalid; the message names it.
         """
-        url = parse_without_fragment("authorization_url", authorization_url)
+        url = parse_url("authorization_url", authorization_url)
         if url.scheme == "http" and not is_loopback(url.host):
             raise ConfigurationError(
                 f"is plain http to {url.host}: the token would be sent unencrypted",
@@ -174,9 +168,7 @@ class ImplicitFlow:
         from authlib.common.urls import add_params_to_uri  # noqa: PLC0415
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # noqa: PLC0415
 
-        given = parse_without_fragment("redirect_uri", redirect_uri)
-        if _OF_A_RESPONSE & set(given.params):
-            raise ConfigurationError("has a parameter of the response", setting="redirect_uri")
+        parse_url("redirect_uri", redirect_uri)
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, requires 128
         url = prepare_grant_uri(
             add_params_to_uri(self.authorization_url, self._extra),
@@ -205,7 +197,8 @@ class ImplicitFlow:
         """
         if fragment.count("&") + query.count("&") >= _MAX_PARAMETERS:
             raise StateMismatchError(f"the response has more than {_MAX_PARAMETERS} parameters")
-        in_query = list(_pairs(query))
+        own = [*_pairs(attempt.redirect_uri.partition("?")[2])]  # which servers send back
+        in_query = [pair for pair in _pairs(query) if pair not in own]
         pairs = [*_pairs(fragment), *in_query]
         attempt.claim([text for name, text in pairs if name == "state"])
         if len(fragment) + len(query) > _MAX_LENGTH:
@@ -257,14 +250,6 @@ class ImplicitFlow:
     @safe_repr
     def __repr__(self) -> str:
         return f"<ImplicitFlow of {self.client_id!r} at {httpx.URL(self.authorization_url).host}>"
-
-
-def parse_without_fragment(setting: str, url: str, *, any_port: bool = False) -> httpx.URL:
-    """Return a URL; ConfigurationError, with the setting's name, if it is none."""
-    parsed = parse_url(setting, url, any_port=any_port)
-    if "#" in url:
-        raise ConfigurationError("has a fragment: leave it out", setting=setting)
-    return parsed
 
 
 def _difference(given: str, expected: str) -> str:

@@ -5,7 +5,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from copy import copy
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
 
@@ -22,8 +22,6 @@ from gateway_sdk.auth.token import (
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 from gateway_sdk.outcome import Outcome
-
-T = TypeVar("T")
 
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
@@ -63,17 +61,14 @@ AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]]
 """What a session accepts as its `access_token`."""
 
 
-_with_ready: Final = set[type]()
+class Ours:
+    """Base of our sources, which have `ready`; a subclass of the user's may have other tokens."""
+
+    def note_success(self, token: AccessToken) -> None:
+        """Note that the gateway accepted a token."""
 
 
-def has_ready(kind: type[T]) -> type[T]:
-    """Mark a class of ours whose `ready` returns the token that it has at hand."""
-    _with_ready.add(kind)  # not its subclasses, which may return other tokens
-    return kind
-
-
-@has_ready
-class StaticTokenSource:
+class StaticTokenSource(Ours):
     """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
@@ -100,8 +95,7 @@ class StaticTokenSource:
         return token.value if token.expires_at is None else None
 
 
-@has_ready
-class FunctionTokenSource:
+class FunctionTokenSource(Ours):
     """A coroutine function; a `Token` with an end is kept until near it, for all callers."""
 
     # What has no end is asked for by each attempt: it may depend on the caller's context.
@@ -109,7 +103,7 @@ class FunctionTokenSource:
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
         self._cached: CachedToken | None = None
-        self._asks_always = self._has_end = False  # until it has returned a token
+        self._has_end: bool | None = None  # until it has returned a token
         self._question = SingleFlight(self._ask_for_all, hangs_after=SILENT)
         self.end = self._question.end
 
@@ -118,7 +112,7 @@ class FunctionTokenSource:
         if rejected is not None:
             self.reject(rejected)
         failures = 0  # of others
-        while not self._asks_always and failures < _MOST_FAILURES:
+        while self._has_end is not False and failures < _MOST_FAILURES:
             if (token := self.ready()) is not None:
                 return token
             if (asked := self._question.running()) is None:
@@ -156,7 +150,6 @@ class FunctionTokenSource:
             raise ConfigurationError(problem, setting="access_token")
         token: AccessToken = await promised
         self._has_end = isinstance(token, Token) and token.expires_at is not None
-        self._asks_always = not self._has_end
         if isinstance(token, Token):
             cached = CachedToken(token, DEFAULT_LEEWAY)
             if not cached.lasts():
@@ -205,16 +198,15 @@ def invalidate(source: TokenSource, token: AccessToken) -> None:
 
 
 def note_success(source: TokenSource, token: AccessToken) -> None:
-    """Tell a SharedTokenSource that the gateway accepted a token."""
-    note = getattr(source, "note_success", None)
-    if note is not None and not _with_ready.isdisjoint(type(source).__mro__):  # else the user's own
-        note(token)
+    """Tell a source of ours that the gateway accepted a token."""
+    if isinstance(source, Ours):
+        source.note_success(token)
 
 
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
     known: Any = source
-    return known.ready() if type(source) in _with_ready else None
+    return known.ready() if Ours in type(source).__bases__ else None
 
 
 @hiding_frames(GatewayError)
@@ -258,5 +250,4 @@ def _expired(token: Token) -> LoginRequiredError:
 
 def authorization(token: AccessToken) -> bytes:
     """Return the value of the header Authorization."""
-    text = token.value.get_secret_value() if isinstance(token, Token) else text_of(token)
-    return b"Bearer " + text.encode("ascii")
+    return b"Bearer " + text_of(token).encode("ascii")

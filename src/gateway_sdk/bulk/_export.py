@@ -18,10 +18,10 @@ from itertools import islice
 from math import inf
 from os import PathLike
 from pathlib import Path
-from secrets import token_hex
 from shutil import copymode
 from typing import IO, Any, Final, NamedTuple, TypeAlias
 
+from gateway_sdk._files import replacing
 from gateway_sdk._python import without_formula
 from gateway_sdk.bulk._journal import ENTRIES, entry_of, reading
 from gateway_sdk.bulk.results import Entry, Failure, State
@@ -295,17 +295,10 @@ def _whole(out: Path) -> Generator[IO[bytes]]:
             yield file
         return
     whole = Path(os.path.realpath(out))  # a link stays, and leads to the new file
-    draft = whole.with_name(f".{whole.name}.{token_hex(4)}")
-    try:
-        with draft.open("xb") as file:
-            if whole.exists():  # it may be private
-                copymode(whole, draft)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(whole)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(whole) as file:
+        if whole.exists():  # it may be private
+            copymode(whole, file.name)
+        yield file
 
 
 def _write_csv(

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
-from itertools import groupby
 from math import inf
 from operator import attrgetter
 from os import PathLike
@@ -18,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, TypeVar
 
-from gateway_sdk._lock_file import LockFile
+from gateway_sdk._files import LockFile
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._source import digest_of, value_text
 from gateway_sdk.bulk._wal import VERSION, begin_log, end_log, problem_of_log
@@ -59,6 +58,7 @@ create table items(
 
 _FAILURE: Final = tuple(column.name for column in fields(Failure))
 _OF_FAILURE: Final = attrgetter(*_FAILURE)
+_NO_FAILURE: Final = ("",) * len(_FAILURE)
 _COLUMNS: Final = (
     "key", "state", "once", *_FAILURE, "attempts", "elapsed", "time", "item", "value",
 )  # fmt: skip
@@ -71,19 +71,10 @@ def _parameter(column: str) -> str:
 
 # An item keeps the place of its first entry: rows that are appended in order, with an index in
 # memory, take a quarter of the time and of the space of rows in the order of random keys.
-def _write(columns: Sequence[str]) -> str:
-    return f"""
-insert into items(id, {", ".join(columns)}) values(?, {", ".join(map(_parameter, columns))})
-on conflict(id) do update
+_WRITE: Final = f"""
+insert into items values(?, {", ".join(map(_parameter, _COLUMNS))}) on conflict(id) do update
 set {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)} where state <> 'done'
 """
-
-
-# By the length of a row: the eight columns of a failure are passed where there is one.
-_WRITES: Final = {
-    1 + len(columns): _write(columns)
-    for columns in (_COLUMNS, [name for name in _COLUMNS if name not in _FAILURE])
-}
 
 ENTRIES: Final = "select * from items"
 _READ: Final = f"{ENTRIES} where id = ?"
@@ -293,8 +284,7 @@ class SqliteLedger:
                 if found is not None:
                     self._database.execute(_DECISIONS)
                     self._database.execute(_DECIDE, (now, found, rows[0][0]))
-                for length, alike in groupby(rows, len):
-                    self._database.executemany(_WRITES[length], alike)
+                self._database.executemany(_WRITE, rows)
                 self._database.execute("commit")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -313,7 +303,7 @@ class SqliteLedger:
             bytearray(key),
             str(entry.state),
             int(entry.once),
-            *(_OF_FAILURE(entry.failure) if entry.failure else ()),
+            *(_OF_FAILURE(entry.failure) if entry.failure else _NO_FAILURE),
             entry.attempts,
             int(entry.elapsed * 1e6) / 1e6,
             now,

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from gateway_sdk import auth
-from gateway_sdk._terminal import default_browser
+from gateway_sdk._terminal import default_browser, open_url
 from gateway_sdk._url import origin_of_text
 from gateway_sdk.auth import ImplicitFlow, Token
 from gateway_sdk.auth._login.login import can_listen
-from gateway_sdk.auth._login.server import KEPT_SECONDS, is_a_port_kept, wait_for_kept_ports
+from gateway_sdk.auth._login.server import KEPT_SECONDS, kept_ports, wait_for_kept_ports
 from gateway_sdk.cli import output
 from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.process import CommandError, Status, printable, say
@@ -96,7 +96,7 @@ def login(
         token = asyncio.run(_get_and_keep(values, flow, paste=pasted, **way))
     except (GatewayError, KeyboardInterrupt) as error:
         # A browser elsewhere has its own ports; without a terminal nobody can close a tab.
-        if is_a_port_kept() and not paste and os.isatty(2):
+        if kept_ports and not paste and os.isatty(2):
             with suppress(KeyboardInterrupt):
                 say(f"The login has ended{f': {error}' if str(error) else ''}.\n{CLOSE_THE_TAB}")
                 wait_for_kept_ports()
@@ -105,9 +105,8 @@ def login(
 
 
 def open_named(browser: str, url: str) -> bool:
-    with suppress(webbrowser.Error):
-        if webbrowser.get(browser).open(url):
-            return True
+    if open_url(browser, url):
+        return True
     raise LoginError(f"the browser could not be opened: {browser}")
 
 

@@ -16,8 +16,8 @@ from unittest.mock import ANY, AsyncMock, Mock, patch
 
 import pytest
 
-from gateway_sdk import JournalError, _lock_file, bulk
-from gateway_sdk._lock_file import LockFile
+from gateway_sdk import JournalError, _files, bulk
+from gateway_sdk._files import LockFile
 from gateway_sdk.bulk import Entry, State
 from gateway_sdk.bulk._journal import SqliteLedger
 from tests.bulk.runs import JOB, Memory, content, fetch, keep_values, refused, room_for, rows, same
@@ -102,7 +102,7 @@ async def test_windows_has_a_lock_of_its_own(
     """There an open file cannot be deleted, so it is deleted after it was closed."""
     locking = Mock(side_effect=OSError(errno.ENOENT, "not its reason") if is_taken else None)
     monkeypatch.setitem(sys.modules, "msvcrt", Mock(locking=locking, LK_NBLCK=7))
-    monkeypatch.setattr(_lock_file, "_WINDOWS", True)
+    monkeypatch.setattr(_files, "_WINDOWS", True)
 
     if is_taken:
         with pytest.raises(JournalError, match="in use"):
@@ -116,7 +116,7 @@ async def test_windows_has_a_lock_of_its_own(
 async def test_a_disk_without_locks_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Network disks may have none: then nobody knows whether another run has the file."""
     no_locks = Mock(side_effect=OSError(errno.ENOLCK, "No locks available"))
-    monkeypatch.setattr(_lock_file, "_lock", no_locks)
+    monkeypatch.setattr(_files, "_lock", no_locks)
 
     with pytest.raises(JournalError, match="cannot be opened: No locks available"):
         await fetch(path, [1], refused)
@@ -127,14 +127,14 @@ async def test_a_lock_whose_file_was_just_deleted_is_taken_anew(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last holder deletes the file between the opening and the lock of the next one."""
-    lock, held = _lock_file._lock, [path.with_name("journal.db-lock")]
+    lock, held = _files._lock, [path.with_name("journal.db-lock")]
 
     def late(descriptor: int) -> None:
         if held:
             held.pop().unlink()
         lock(descriptor)
 
-    monkeypatch.setattr(_lock_file, "_lock", late)
+    monkeypatch.setattr(_files, "_lock", late)
 
     assert set(await fetch(path, [1], same)) == {1}
 

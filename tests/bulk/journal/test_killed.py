@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from benchmarks import resume
-from gateway_sdk import JournalError, _lock_file, bulk
-from gateway_sdk._lock_file import LockFile
+from gateway_sdk import JournalError, _files, bulk
+from gateway_sdk._files import LockFile
 from gateway_sdk.bulk._wal import begin_log, problem_of_log
 from tests.bulk.runs import JOB, created, fetch, job_of, refused, same, session
 from tests.support.calls import CALLS
@@ -156,7 +156,7 @@ def test_a_process_that_was_forked_does_not_keep_the_lock(path: Path) -> None:
         os.read(child_reads, 1)  # until the parent lets it go
         os._exit(0)
     os.read(is_there, 1)
-    _lock_file.leave_all()  # as the end of the parent does
+    _files.leave_all()  # as the end of the parent does
     is_free = taken.acquire()
     os.close(goes_on)
     os.waitpid(child, 0)

@@ -8,7 +8,6 @@ import asyncio
 import re
 import socket
 import time
-import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import nullcontext, suppress
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar
@@ -17,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from gateway_sdk._checks import check_seconds
-from gateway_sdk._terminal import default_browser, show_on_stderr
-from gateway_sdk._url import is_loopback
+from gateway_sdk._terminal import default_browser, open_url, show_on_stderr
+from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk._waiting import hiding_frames, in_thread
 from gateway_sdk.auth._login.handler import CallbackHandler
 from gateway_sdk.auth._login.server import (
@@ -29,7 +28,7 @@ from gateway_sdk.auth._login.server import (
     listen,
     take_port,
 )
-from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt, parse_without_fragment
+from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import (
@@ -190,7 +189,7 @@ def _timed_out(
 
 
 def can_listen(redirect_uri: str) -> bool:
-    url = parse_without_fragment("redirect_uri", redirect_uri, any_port=True)
+    url = parse_url("redirect_uri", redirect_uri, any_port=True)
     is_here = url.scheme == "http" and is_loopback(url.host)
     if is_here and not _PLAIN_PATH.fullmatch(urlsplit(redirect_uri).path):
         raise ConfigurationError(
@@ -298,14 +297,11 @@ async def _open_browser(
 
     def opens() -> bool:
         try:
-            start: Any = webbrowser.get(browser).open if isinstance(browser, str) else browser
-            return bool(start(url))
+            return open_url(browser, url)
         except LoginError:
             if receiver and receiver.is_visited:  # it failed when it ended
                 return True
             raise
-        except Exception:  # noqa: BLE001 - of the caller's function; the user is told what to do
-            return False
 
     with suppress(OSError):  # what it shows, nobody can see
         # In a thread: many commands end when the user closes the browser.

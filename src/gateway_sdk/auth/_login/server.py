@@ -18,7 +18,7 @@ from weakref import WeakSet
 import h11
 import httpx
 
-from gateway_sdk._peer import family_of, is_established, is_other_user, user_of
+from gateway_sdk._peer import family_of, may_be_other_user
 from gateway_sdk.auth._login.handler import (
     BY_TLS,
     TOO_LONG,
@@ -180,7 +180,7 @@ class CallbackServer:
 
     async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
-        is_refused, with_body = _is_refused(writer), True
+        is_refused, with_body = may_be_other_user(writer.get_extra_info("socket")), True
         try:
             request = await _read_request(http, reader)
             with_body = request.method != "HEAD"
@@ -225,22 +225,6 @@ class CallbackServer:
                 server.close()
 
 
-def _is_refused(writer: asyncio.StreamWriter) -> bool:
-    """Return whether another user has opened a connection, or may have and has left."""
-    peer, own, connection = (
-        writer.get_extra_info(name) for name in ("peername", "sockname", "socket")
-    )
-    if peer is None or is_other_user(peer, own):
-        return True
-    # A connection whose other end is gone has no owner, and what it has sent can still be read. It
-    # is looked at last: until now, it may have gone before its owner was asked for.
-    try:
-        connection.getpeername()
-        return user_of(peer, own) is None and not is_established(connection)
-    except OSError:
-        return True
-
-
 # A login that ended without a response may still have an open tab, whose response, with a token,
 # goes to whoever listens at the port. So the port is kept for some minutes: by a page that throws
 # the response away.
@@ -252,22 +236,18 @@ _CAN_SHARE: Final = os.name != "nt"
 """Windows' loop takes no socket that it, or another loop, has served before."""
 
 # The kept ports, the oldest first, and the tasks that serve them; only the thread changes them.
-_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
-
-
-def is_a_port_kept() -> bool:
-    return bool(_kept)
+kept_ports: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
 
 
 def wait_for_kept_ports() -> None:
     """Wait until no port is kept any more."""
-    while _kept:
+    while kept_ports:
         time.sleep(0.1)  # Ctrl-C ends it
 
 
 def take_port(place: object) -> list[socket.socket]:
     """Return the sockets of a kept port for another login; none if it is free now."""
-    return _run(_take(place)) if _kept else []
+    return _run(_take(place)) if kept_ports else []
 
 
 def keep_port(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
@@ -277,15 +257,15 @@ def keep_port(place: object, sockets: list[socket.socket], handler: CallbackHand
 
 
 async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler) -> None:
-    if len(_kept) >= MOST_KEPT:
-        close_all(await _take(next(iter(_kept))))
-    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
+    if len(kept_ports) >= MOST_KEPT:
+        close_all(await _take(next(iter(kept_ports))))
+    kept_ports[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
 
 
 async def _take(place: object) -> list[socket.socket]:
-    if place not in _kept:  # another login has taken it, or its time is over
+    if place not in kept_ports:  # another login has taken it, or its time is over
         return []
-    sockets, serving = _kept.pop(place)
+    sockets, serving = kept_ports.pop(place)
     taken = copy_all(sockets) if _CAN_SHARE else []  # before the server closes them
     serving.cancel()
     await asyncio.wait([serving])
@@ -296,7 +276,7 @@ async def _serve(place: object, sockets: list[socket.socket], handler: CallbackH
     with suppress(TimeoutError):
         async with asyncio.timeout(KEPT_SECONDS):
             await CallbackServer(handler, is_kept=True).run(sockets)
-    _kept.pop(place, None)
+    kept_ports.pop(place, None)
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -315,7 +295,7 @@ def _thread(_: int) -> asyncio.AbstractEventLoop:
 def _forget_ports() -> None:
     """Close what a fork has of its parent: no task serves it there."""
     close_all(list(_listening))
-    _kept.clear()
+    kept_ports.clear()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks

@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, Final, Protocol, TypeVar
 
 from gateway_sdk._checks import check_client_id
+from gateway_sdk._files import patiently, replacing
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import origin_of, parse_url
 from gateway_sdk._waiting import hiding_frames, in_turn
@@ -137,16 +137,11 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 
 # No symbolic link is followed; without O_NONBLOCK the opening of a pipe would wait.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 _WRITTEN_IN: Final = 60.0
 """Seconds: the draft of a process that was killed is older."""
-
-_TRIES: Final = 100
-_PAUSE: Final = 0.01
-"""Seconds before each further try: other processes read and replace the file in less than all."""
 
 
 class PrivateFileStore:
@@ -202,7 +197,7 @@ class PrivateFileStore:
 
     def _read(self) -> bytes | None:
         try:
-            descriptor = _patiently(lambda: os.open(self.path, _READ))
+            descriptor = patiently(lambda: os.open(self.path, _READ))
         except FileNotFoundError:
             return None
         try:
@@ -225,38 +220,23 @@ class PrivateFileStore:
     def _write(self, record: bytes) -> None:
         _prepare_folder(self.path.parent)
         self._remove_drafts(time.time() - _WRITTEN_IN)
-        for _ in range(_TRIES - 1):
-            with suppress(FileNotFoundError):  # somebody who logs out has removed the draft
-                self._write_draft(record)
-                return
-        self._write_draft(record)
+        # Somebody who logs out may remove the draft.
+        patiently(partial(self._replace, record), FileNotFoundError)
 
-    def _write_draft(self, record: bytes) -> None:
-        folder = self.path.parent
-        # In the same folder, because a file can be replaced only within one file system.
-        # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
-        draft = folder / f".{self.path.name}.{token_hex(8)}"
-        descriptor = os.open(draft, _DRAFT, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                if _HAS_MODES and os.fstat(descriptor).st_mode & _OTHERS:  # such as a share's
-                    raise TokenStoreError(
-                        f"in the folder {folder}, other users could read the token: its file "
-                        "system has no private files; choose another one"
-                    )
-                file.write(record)
-                file.flush()
-                os.fsync(descriptor)
-            _patiently(lambda: draft.replace(self.path))
-        finally:
-            with suppress(OSError):  # it exists only after an error
-                draft.unlink()
+    def _replace(self, record: bytes) -> None:
+        with replacing(self.path, 0o600) as file:
+            if _HAS_MODES and os.fstat(file.fileno()).st_mode & _OTHERS:  # such as a share's
+                raise TokenStoreError(
+                    f"in the folder {self.path.parent}, other users could read the token: its file "
+                    "system has no private files; choose another one"
+                )
+            file.write(record)
 
     def _remove(self) -> None:
         if self.path.parent.exists():
             _check_folder(self.path.parent)
         self._remove_drafts(math.inf)
-        _patiently(lambda: self.path.unlink(missing_ok=True))
+        patiently(lambda: self.path.unlink(missing_ok=True))
 
     def _remove_drafts(self, before: float) -> None:
         """Remove drafts that were written before a time, in seconds since 1970."""
@@ -264,7 +244,7 @@ class PrivateFileStore:
         for draft in self.path.parent.glob(f".{self.path.name}.*"):
             with suppress(FileNotFoundError):
                 if draft.lstat().st_mtime < before:
-                    _patiently(draft.unlink)
+                    patiently(draft.unlink)
 
     @safe_repr
     def __repr__(self) -> str:
@@ -299,12 +279,3 @@ def _check_folder(folder: Path) -> None:
 
 def _is_of_another(status: os.stat_result) -> bool:
     return _HAS_MODES and status.st_uid != os.getuid()
-
-
-def _patiently(work: Callable[[], T]) -> T:
-    """Do what Windows refuses as long as another process has the file open."""
-    for _ in range(0 if _HAS_MODES else _TRIES - 1):
-        with suppress(PermissionError):
-            return work()
-        time.sleep(_PAUSE)
-    return work()

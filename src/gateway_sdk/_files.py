@@ -1,15 +1,51 @@
-"""A lock that ends with the process that holds it."""
+"""Files that processes share: replaced as a whole, or locked until the holder's end."""
 
 import errno
 import importlib
 import os
-from contextlib import suppress
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from secrets import token_hex
+from typing import IO, Any, Final, TypeVar
+
+T = TypeVar("T")
 
 _WINDOWS: Final = os.name == "nt"
 _TAKEN: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 """What the systems say of a lock that another holds."""
+
+_TRIES: Final = 100
+_PAUSE: Final = 0.01
+"""Seconds before each further try: other processes read and replace a file in less than all."""
+
+
+def patiently(work: Callable[[], T], passing: type[OSError] | None = None) -> T:
+    """Do again what fails so, or what Windows refuses while another process has the file open."""
+    for _ in range(_TRIES - 1 if passing or _WINDOWS else 0):
+        with suppress(passing or PermissionError):
+            return work()
+        time.sleep(_PAUSE)
+    return work()
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o666) -> Generator[IO[bytes]]:
+    """Open a draft of a file, which replaces it at the end, unless there is an error."""
+    # In the same folder, because a file can be replaced only within one file system.
+    # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
+    draft = path.with_name(f".{path.name}.{token_hex(8)}")
+    try:
+        with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        patiently(lambda: draft.replace(path))
+    finally:
+        with suppress(OSError):  # it exists only after an error
+            draft.unlink()
 
 
 _held: Final = set["LockFile"]()
