@@ -103,7 +103,7 @@ class Work(RunItem):
             self.elapsed += time.monotonic() - self.began
         if not (self._calls or self._has_adopted) and isinstance(error, GatewayError):
             self.attempts += len(error.attempts)
-        if not self._was_reported:
+        if self._run.limit.learns and not self._was_reported:
             self._report(error)
         self._run.limit.ended(self._slot)
         self.error = error and self._of_item(error)

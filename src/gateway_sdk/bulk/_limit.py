@@ -64,7 +64,8 @@ def _was_refused(status: int | None, error: str | None) -> bool | None:
 class FixedLimit:
     """A fixed number of calls; a result that is not yet yielded keeps its place."""
 
-    _slot = Slot(0.0, Stage(1, 0.0, Alarm(), needs=0))  # of all calls: nothing is learned
+    learns = False
+    _slot = Slot(0.0, Stage(1, 0.0, Alarm(), needs=0))  # of all calls
 
     def __init__(self, maximum: int) -> None:
         self.maximum = self.size = maximum
@@ -178,6 +179,8 @@ class Pace:
 
 class Controller(FixedLimit):
     """Finds and keeps the number of calls at once that is accepted."""
+
+    learns = True
 
     def __init__(self, maximum: int, start: int) -> None:
         super().__init__(maximum)
