@@ -329,13 +329,14 @@ class Runner:
             self.finish(work, None)
 
     def _judge(self, work: Work, task: asyncio.Task[Any]) -> None:
-        raised = None if task.cancelled() else task.exception()
+        was_cut = task.cancelled()
+        raised = None if was_cut else task.exception()
         if raised is not None and not isinstance(raised, Exception):
             raise raised
-        error = self._interruption(work) if task.cancelled() else raised and without_frames(raised)
+        error = self._interruption(work) if was_cut else raised and without_frames(raised)
         work.end(error)
         # At the end of a program, asyncio cancels the calls before it closes the run.
-        is_cut = task.cancelled() and work.may_repeat
+        is_cut = was_cut and work.may_repeat
         if self.outages.works(error):
             self.outages.over()
         elif error and work.is_probe and self.outages.now:
