@@ -76,9 +76,14 @@ class Relay:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NOW_AND_HARD)
                     line.transport.abort()
                 elif not self._states[line]:
-                    loop.call_later(self._delay, sink.write, data)
+                    loop.call_later(self._delay, _write, sink, data)
                     is_reply = sink is line and data[:1] in _REPLIES
                     if is_reply and self._ends_after is not None:
                         loop.call_later(self._delay + self._ends_after, sink.close)
         if not self._states[line]:
             loop.call_later(self._delay, sink.close)
+
+
+def _write(sink: asyncio.StreamWriter, data: bytes) -> None:
+    if not sink.is_closing():  # uvloop raises
+        sink.write(data)
