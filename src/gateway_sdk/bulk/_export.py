@@ -113,7 +113,8 @@ class Exported:
 
     Attributes:
         rows: Rows of the file, without the header.
-        failed: Items of the journal without a value: they failed, or their outcome is unknown.
+        failed: Items of the journal without a value, such as those that failed, whose outcome is
+            unknown, or that were begun.
         other_shapes: Values that are no rates and have no rows, where the file has rates.
     """
 
@@ -183,22 +184,21 @@ _FIRST: Final = f"where state = '{State.DONE}' {_IN_ORDER} limit 1"
 def _write(write: Writer, entries: Iterable[Entry], out: Path, *, rates: bool) -> Exported:
     counts: Counter[str] = Counter()
 
-    def ended() -> Iterator[Entry]:
+    def looked_at() -> Iterator[Entry]:
         for entry in entries:
-            counts["failed"] += entry.state in (State.FAILED, State.UNKNOWN)
-            if entry.state not in (State.BEGUN, State.INTERRUPTED):
-                yield entry
+            counts["failed"] += entry.state is not State.DONE
+            yield entry
 
     def counted(rows: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
         for counts["rows"], row in enumerate(rows, 1):
             yield row
 
     if rates:
-        with _newest(ended()) as (found, others), _whole(out) as file:
+        with _newest(looked_at()) as (found, others), _whole(out) as file:
             write(file, RateRow._fields, counted(found))
         return Exported(counts["rows"], counts["failed"], others)
     with _whole(out) as file:
-        write(file, _COLUMNS, counted(map(_row_of, ended())))
+        write(file, _COLUMNS, counted(map(_row_of, looked_at())))
     return Exported(counts["rows"], counts["failed"])
 
 
