@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from contextlib import closing
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
@@ -89,7 +90,7 @@ async def program(address: str, journal: str, number: int, rate: int) -> None:
 
     results = cluster.run(
         small, range(number), address=address, journal=journal, job="kills",
-        rate_limit=RateLimit(rate), on_progress=tell, at_once=16, chunk=50,
+        rate_limit=RateLimit(rate), on_progress=tell, at_once=12, chunk=50,
     )  # fmt: skip
     async for result in results:
         counts["failed" if result.error else "done"] += 1
@@ -115,7 +116,10 @@ class Trial:
             **{f"worker {place}": worker for place in range(WORKERS)},
             "program": run,
         }
-        self.processes = {name: self._start(name) for name in self._commands}
+        self.processes = {name: self._start(name) for name in self._commands if name != "program"}
+        with import_module("distributed").Client(self._address, timeout=60) as client:
+            client.wait_for_workers(WORKERS, timeout=60)
+        self.processes["program"] = self._start("program")  # a cluster is there before its runs
 
     def _start(self, name: str) -> "subprocess.Popen[bytes]":
         command = (sys.executable, "-m", *self._commands[name])
