@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from threading import Semaphore
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import httpx
@@ -106,6 +107,18 @@ async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> Non
         await asyncio.to_thread(ended.acquire)
 
     assert len({token.value.get_secret_value() for token in tokens}) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"token": "hours"}, "token must be one of hour, minute, unstated, expired, revoked"),
+        ({"decision": "refuse"}, "decision must be one of allow, deny"),
+    ],
+)
+def test_a_visitor_that_cannot_log_in_is_refused(wrong: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Visitor(**wrong)
 
 
 @pytest.mark.parametrize(

@@ -176,9 +176,7 @@ def _aligned(amounts: Sequence[str]) -> list[str]:
     return [f"{part[0]:>{whole}}{part[1]:{point}}{part[2]:{rest}}" for part in parts]
 
 
-AsJson: TypeAlias = Annotated[
-    bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
-]
+AsJson: TypeAlias = Annotated[bool, switch("--json", "Print JSON, with all digits.")]
 AsCsv: TypeAlias = Annotated[
     bool | None,
     switch("--csv/--excel", "Print CSV (RFC 4180) for programs, or for Excel, without formulas."),

@@ -69,6 +69,8 @@ def sandbox(
     latency=SECONDS, status=CODE, malformed_error=CODE, too_many_requests=SECONDS,
     unavailable=SECONDS, unauthorized, drop_before_read, drop_after_read, cut_body, drip=SECONDS.
     """
+    if not host:  # would be every address of the machine
+        raise typer.BadParameter("is empty", param_hint="--host")
     faults = Faults(seed=seed)
     for text in fault or ():
         try:
@@ -84,7 +86,8 @@ def sandbox(
         # Below the terminal's ^C; nothing if there is no standard output.
         print("\nStopped.")  # noqa: T201
     except OSError as error:
-        problem = f"cannot listen on port {port} of {host}: {error.strerror}"
+        reason = str(error.strerror).partition(" (")[0]  # Python adds the address, once more
+        problem = f"cannot listen on port {port} of {host}: {reason}"
         advice = "Give another --host, or another --port; 0 takes a free one."
         raise CommandError(f"{problem}\n{advice}") from error
 

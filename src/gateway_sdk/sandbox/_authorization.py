@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypeAlias, get_args
 from urllib.error import HTTPError, URLError
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 from urllib.request import (
@@ -214,6 +214,11 @@ def _asset(name: str) -> str:
 _logger = logging.getLogger("gateway_sdk.sandbox")
 
 
+_Token: TypeAlias = Literal["hour", "minute", "unstated", "expired", "revoked"]
+_Decision: TypeAlias = Literal["allow", "deny"]
+_CHOICES: Final = {"token": _Token, "decision": _Decision}
+
+
 @dataclass(frozen=True)
 class Visitor:
     """Logs in at the sandbox's authorization server when called with the authorization URL.
@@ -231,9 +236,15 @@ class Visitor:
     """
 
     account: str = "ada@example.com"
-    token: Literal["hour", "minute", "unstated", "expired", "revoked"] = "hour"  # noqa: S105 - a kind of token
-    decision: Literal["allow", "deny"] = "allow"
+    token: _Token = "hour"  # noqa: S105 - a kind of token
+    decision: _Decision = "allow"
     timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        # The server would answer with a page for people, and the login wait for its time-out.
+        for name, hint in _CHOICES.items():
+            if getattr(self, name) not in (choices := get_args(hint)):
+                raise ValueError(f"{name} must be one of {', '.join(choices)}")
 
     def __call__(self, url: str) -> bool:
         """Return whether the client took the response; if not, the log says why."""
