@@ -90,7 +90,7 @@ class Work(RunItem):
         self.subject = subject
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._ended: dict[CallInfo, Outcome] = {}  # those that are not in flight
-        self._writing = set[CallInfo]()  # those that are, and do not only read
+        self._writing: set[CallInfo] = set()  # those that are, and do not only read
 
     def begin(self, *, is_probe: bool) -> None:
         self.is_open, self.is_probe, self.began, self._was_reported = True, is_probe, None, False
@@ -327,6 +327,7 @@ class Work(RunItem):
         else:
             entry = self._entry(value)
             self._run.recorder.ask("write", entry, partial(self._finish, entry))
+            self._run.wake()  # another call may begin meanwhile
 
     def recall(self) -> None:
         """Finish with what the ledger has."""

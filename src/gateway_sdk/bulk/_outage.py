@@ -53,21 +53,16 @@ class Outages:
     wake: Callable[[], None]
     end: Callable[[GatewayError], None]
     now: Outage | None = None
+    allows_call: bool = True  # any, or the one that tries whether the outage is over
     _failed: int = 0  # items in a row
     _ends: float = inf  # when the patience does, by the loop's clock
     _pause: float = 0.0
     _timers: list[asyncio.TimerHandle] = field(default_factory=list)
-    _is_due: bool = False
-
-    @property
-    def allows_call(self) -> bool:
-        """Whether a call may begin: any, or the one that tries whether the outage is over."""
-        return self.now is None or self._is_due
 
     def take_probe(self) -> bool:
         """Note that a call begins; True if it is the one that tries."""
-        is_probe, self._is_due = self._is_due, False
-        return is_probe
+        self.allows_call = self.now is None
+        return not self.allows_call
 
     def works(self, error: BaseException | None) -> bool:
         """Tell whether the end of a call proves that the gateway works."""
@@ -97,7 +92,7 @@ class Outages:
         return is_last
 
     def _begin(self, error: GatewayError) -> None:
-        self.now = Outage(error, datetime.now(UTC))
+        self.now, self.allows_call = Outage(error, datetime.now(UTC)), False
         _logger.warning("a bulk run waits, because of: %s", error)
         self._pause = _FIRST_PAUSE / 2
         if self.patience is not None:
@@ -119,7 +114,7 @@ class Outages:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, what))
 
     def _let_one_try(self) -> None:
-        self._is_due = True
+        self.allows_call = True
         self.wake()
 
     def _give_up(self, outage: Outage, why: str) -> None:
@@ -142,6 +137,6 @@ class Outages:
             self.wake()
 
     def close(self) -> None:
-        self.now, self._is_due = None, False
+        self.now, self.allows_call = None, True
         while self._timers:
             self._timers.pop().cancel()

@@ -296,7 +296,7 @@ class Runner:
         # With a name, because asyncio writes a text for each task without one.
         task = self.loop.create_task(self._call_until_taken(work), name=_NAME, context=context)
         self._tasks[task] = work
-        task.add_done_callback(partial(self._call_ended, work))
+        task.add_done_callback(self._call_ended)
 
     async def _call_until_taken(self, work: Work) -> Any:
         """Make one call, and repeat it after each 429 as long as this is safe."""
@@ -320,8 +320,8 @@ class Runner:
             self.outages.over()
             await asyncio.sleep(asked + spread)
 
-    def _call_ended(self, work: Work, task: asyncio.Task[Any]) -> None:
-        del self._tasks[task]
+    def _call_ended(self, task: asyncio.Task[Any]) -> None:
+        work = self._tasks.pop(task)
         try:
             self._judge(work, task)
         except BaseException as error:  # noqa: BLE001 - of the call, of dump, or of the item's class
@@ -353,7 +353,6 @@ class Runner:
             self.wake()
         else:
             work.keep(None if error else task.result())
-            self.wake()  # another call may begin while the result is written
 
     def _may_pass(self, work: Work, error: GatewayError) -> bool:
         """Decide whether an item that failed is tried again later, by this run or the next one."""

@@ -54,7 +54,7 @@ class Disk:
             def execute(self, sql: str, *given: Any) -> Any:
                 assert threading.get_ident() != disk.loop_thread
                 if sql.startswith("pragma synchronous"):
-                    self._sync = sql.rpartition(" ")[2]
+                    self._sync, self._written = sql.rpartition(" ")[2], []
                 if sql == "commit" and self._written:
                     if self._sync == "full":
                         disk.before()
@@ -62,8 +62,9 @@ class Disk:
                 return super().execute(sql, *given)
 
             def executemany(self, sql: str, rows: Any) -> Any:
-                self._written = [row[2] for row in rows]
-                return super().executemany(sql, rows)
+                given = list(rows)
+                self._written += [row[2] for row in given]
+                return super().executemany(sql, given)
 
         # Only that of the journal: other connections of a test read it.
         module = SimpleNamespace(**vars(sqlite3))
