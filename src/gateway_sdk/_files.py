@@ -1,4 +1,4 @@
-"""Files that processes share: replaced as a whole, or locked until the holder's end."""
+"""Files that processes share: replaced as a whole, locked, or kept from other users."""
 
 import errno
 import importlib
@@ -46,6 +46,26 @@ def replacing(path: Path, mode: int = 0o666) -> Generator[IO[bytes]]:
     finally:
         with suppress(OSError):  # it exists only after an error
             draft.unlink()
+
+
+HAS_MODES: Final = hasattr(os, "getuid")
+"""Windows has no modes: there the access lists of the profile's folders protect them."""
+
+
+def others_may(use: int, status: os.stat_result) -> bool:
+    """Tell whether a mode lets other users do this, such as S_IWOTH; their group counts, too."""
+    return HAS_MODES and bool(status.st_mode & (use | use << 3))
+
+
+def is_of_another(status: os.stat_result) -> bool:
+    return HAS_MODES and status.st_uid != os.getuid()
+
+
+def make_folders(folder: Path) -> None:
+    """Create a folder and its parents, where they are missing, for this user alone."""
+    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 _held: Final = set["LockFile"]()

@@ -19,7 +19,6 @@ import pytest
 
 from gateway_sdk import TokenStoreError, _files
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
-from gateway_sdk.auth._stores import store as stores
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import GOOD, names_in
@@ -105,7 +104,7 @@ async def test_a_system_without_file_modes_is_supported(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On Windows, the folders of a profile are private already, and os.getuid is missing."""
-    monkeypatch.setattr(stores, "_HAS_MODES", False)
+    monkeypatch.setattr(_files, "HAS_MODES", False)
     monkeypatch.delattr(os, "getuid", raising=False)
     await store.save(token := make_token("kept"))
     store.path.chmod(0o644)

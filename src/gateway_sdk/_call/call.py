@@ -35,14 +35,7 @@ from gateway_sdk._http.request import (
 )
 from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
 from gateway_sdk._waiting import is_done_within
-from gateway_sdk.auth.source import (
-    StaticTokenSource,
-    authorization,
-    fetch_token,
-    invalidate,
-    note_success,
-    ready_token,
-)
+from gateway_sdk.auth.source import Ours, StaticTokenSource, fetch_token, invalidate, ready_token
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     GatewayError,
@@ -264,7 +257,8 @@ class Call:
                     raise
                 self._renewed = True
             else:
-                note_success(source, self._token)
+                if isinstance(source, Ours):
+                    source.note_success(self._token)
                 self._options.silence.end()
                 return value
 
@@ -283,7 +277,7 @@ class Call:
 
     def _put_token(self, token: AccessToken) -> None:
         self._token, self._sent.transmission.waits_for = token, None
-        self._sent.fields[0] = (b"Authorization", authorization(token))
+        self._sent.fields[0] = _field_of(token)
 
     async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
         options, began = self._options, time.monotonic()
@@ -362,7 +356,7 @@ class Call:
     def _request_with_token(self) -> Request:
         base, fields = self._request.base, self._request.fields
         if self._token is not None:  # else the template has it
-            fields = [(b"Authorization", authorization(self._token)), *fields]
+            fields = [_field_of(self._token), *fields]
         if self._watch is not None and (more := self._watch.begun(len(self._attempts) + 1)):
             base = cast("RequestTemplate", base).without(more)
             fields = [*fields, *more]
@@ -447,3 +441,7 @@ class Connecting(Call):  # it ends before its request, with a connection for the
             self._scope.phase, name = how.phase, type(error).__name__
             self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
             raise
+
+
+def _field_of(token: AccessToken) -> tuple[bytes, bytes]:
+    return b"Authorization", b"Bearer " + text_of(token).encode("ascii")

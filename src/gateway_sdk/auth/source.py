@@ -197,12 +197,6 @@ def invalidate(source: TokenSource, token: AccessToken) -> None:
         _logger.error("reject() of the token source failed: %s", type(error).__name__)  # noqa: TRY400
 
 
-def note_success(source: TokenSource, token: AccessToken) -> None:
-    """Tell a source of ours that the gateway accepted a token."""
-    if isinstance(source, Ours):
-        source.note_success(token)
-
-
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
     known: Any = source
@@ -246,8 +240,3 @@ class _HiddenToken(str):
 
 def _expired(token: Token) -> LoginRequiredError:
     return LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
-
-
-def authorization(token: AccessToken) -> bytes:
-    """Return the value of the header Authorization."""
-    return b"Bearer " + text_of(token).encode("ascii")

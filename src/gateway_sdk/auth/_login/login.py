@@ -147,9 +147,7 @@ class LoopbackReceiver:
                 await CallbackServer(handler).run(sockets)
         except TimeoutError:
             if not handler.result.done():  # otherwise the response came at the last moment
-                raise _timed_out(
-                    timeout, self.redirect_uri, handler.reason, handler.refused
-                ) from None
+                raise _timed_out(timeout, self.redirect_uri, handler) from None
         finally:
             # Garbage of a loop that was left behind must not wait for the thread: perhaps that
             # collects it, or Python ends. Its sockets are garbage too.
@@ -176,15 +174,15 @@ class LoopbackReceiver:
 
 
 def _timed_out(
-    seconds: float | None, redirect_uri: str, reason: str = "", refused: int = 0
+    seconds: float | None, redirect_uri: str, handler: CallbackHandler | None = None
 ) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
-    reason = reason or (
+    reason = (handler and handler.reason) or (
         "no response came. If the authorization server showed an error, the redirect URI "
         f"{redirect_uri} may not be registered there for this client"
     )
     error = LoginTimeoutError(f"the login was not finished within {seconds:g} s: {reason}")
-    error.refused = refused
+    error.refused = handler.refused if handler else 0
     return error
 
 

@@ -298,5 +298,4 @@ def _forget_ports() -> None:
     kept_ports.clear()
 
 
-if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
-    os.register_at_fork(after_in_child=_forget_ports)
+getattr(os, "register_at_fork", dict)(after_in_child=_forget_ports)  # Windows has no forks

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from gateway_sdk._files import others_may
 from gateway_sdk._peer import listener_of
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
@@ -65,8 +66,7 @@ class KeyringStore:
             return method(_SERVICE, self.key.digest, *arguments)
 
         try:
-            what = name, arguments
-            return await in_turn("gateway_sdk-keyring", self.key.digest, what, call)
+            return await in_turn("gateway_sdk-keyring", self.key.digest, (name, arguments), call)
         except TokenStoreError:
             raise
         except Exception as error:  # noqa: BLE001 - each backend raises its own errors
@@ -199,7 +199,7 @@ def _check_socket(path: Path) -> None:
     folder, found = path.parent.stat(), path.lstat()
     if not stat.S_ISSOCK(found.st_mode):
         raise TokenStoreError(f"{path} is not a socket")
-    if folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if others_may(stat.S_IWOTH, folder):
         raise TokenStoreError(
             f"the folder {path.parent} can be written by others, who could take the place of "
             "Redis: let it listen in a folder of its own"
@@ -264,11 +264,8 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
         ConfigurationError: the setting names no store, or its extra is not installed.
     """
     kind, _, rest = str(setting or "file").partition(":")
-    if (
-        kind == "file"
-        and rest == rest.strip()
-        and (not rest or rest.startswith("~") or Path(rest).is_absolute())
-    ):
+    is_place = not rest or rest.startswith("~") or Path(rest).is_absolute()
+    if kind == "file" and is_place and rest == rest.strip():
         return PrivateFileStore(key, rest or None)
     if kind == "keyring" and not rest:
         return KeyringStore(key)

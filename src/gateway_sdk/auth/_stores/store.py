@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from gateway_sdk._checks import check_client_id
-from gateway_sdk._files import patiently, replacing
+from gateway_sdk._files import is_of_another, make_folders, others_may, patiently, replacing
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import origin_of, parse_url
 from gateway_sdk._waiting import hiding_frames, in_turn
@@ -132,13 +132,8 @@ class MemoryStore(NotPickled):
 
 _FILES: Final = "gateway_sdk-file"  # the name of the threads
 
-_HAS_MODES: Final = hasattr(os, "getuid")
-"""Windows has no modes: there the access lists of the profile's folders protect them."""
-
 # No symbolic link is followed; without O_NONBLOCK the opening of a pipe would wait.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 _WRITTEN_IN: Final = 60.0
 """Seconds: the draft of a process that was killed is older."""
@@ -205,9 +200,9 @@ class PrivateFileStore:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise TokenStoreError(f"{self.path} is not an ordinary file")
-            if _is_of_another(status):
+            if is_of_another(status):
                 raise TokenStoreError(f"the file {self.path} belongs to another user")
-            if _HAS_MODES and status.st_mode & _OTHERS:
+            if others_may(stat.S_IRWXO, status):
                 mode = stat.S_IMODE(status.st_mode)
                 raise UnusableRecordError(
                     f"the file {self.path} is accessible to other users (mode {mode:04o}): its "
@@ -225,7 +220,7 @@ class PrivateFileStore:
 
     def _replace(self, record: bytes) -> None:
         with replacing(self.path, 0o600) as file:
-            if _HAS_MODES and os.fstat(file.fileno()).st_mode & _OTHERS:  # such as a share's
+            if others_may(stat.S_IRWXO, os.fstat(file.fileno())):  # such as a share's
                 raise TokenStoreError(
                     f"in the folder {self.path.parent}, other users could read the token: its file "
                     "system has no private files; choose another one"
@@ -258,24 +253,18 @@ async def prepare_folder_of(path: Path) -> None:
 
 def _prepare_folder(folder: Path) -> None:
     """Create a folder if it is missing; raise TokenStoreError if others can write to it."""
-    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
-    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
+    make_folders(folder)
     _check_folder(folder)
 
 
 def _check_folder(folder: Path) -> None:
     status, problem = folder.stat(), None
-    if _is_of_another(status):
+    if is_of_another(status):
         problem = "belongs to another user"
-    elif _HAS_MODES and status.st_mode & _OTHERS_WRITE:
+    elif others_may(stat.S_IWOTH, status):
         problem = "can be written by others"
     if problem:
         raise TokenStoreError(
             f"the folder {folder} {problem}: choose one that only you can write, such as a new "
             "folder in it"
         )
-
-
-def _is_of_another(status: os.stat_result) -> bool:
-    return _HAS_MODES and status.st_uid != os.getuid()
