@@ -62,6 +62,8 @@ class Alarm:
 
     def add(self, *, refused: bool, usual: float = NOISE, more: float = FLOOD) -> bool:
         """Tell whether there is enough of it."""
+        if not (refused or self.evidence):
+            return False  # as nearly always: a success would take evidence away
         self.evidence += math.log(more / usual) if refused else math.log((1 - more) / (1 - usual))
         self._attempts += 1
         self._refused += refused
