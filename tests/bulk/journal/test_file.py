@@ -8,6 +8,7 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, closing, suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -340,6 +341,23 @@ async def test_a_batch_that_the_disk_refused_leaves_no_gap(path: Path) -> None:
 
     async with opened(path) as again:
         assert [again.has(entry.key) for entry in (one, two, three)] == [False, False, True]
+
+
+@pytest.mark.parametrize("has_failed_first", [False, True])
+async def test_of_several_states_of_an_item_in_a_batch_the_last_counts(
+    path: Path, *, has_failed_first: bool
+) -> None:
+    """Rows with a failure and rows without one have statements of their own."""
+    waits = Entry(key=b"1" * 16, state=State.INTERRUPTED)
+    failed = replace(waits, state=State.FAILED, failure=bulk.Failure(error="E", message="told"))
+    states = [failed, waits] if has_failed_first else [waits, failed]
+    async with opened(path) as ledger:
+        await ledger.write(states)
+
+    (found,) = rows(path)
+    assert (found["state"], found["error"], found["message"]) == (
+        ("interrupted", None, None) if has_failed_first else ("failed", "E", "told")
+    )
 
 
 async def test_nothing_replaces_a_value(path: Path) -> None:
