@@ -3,13 +3,20 @@
 import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import AuthError, LoginRequiredError, Outcome, SessionStateError
+from gateway_sdk import (
+    AuthError,
+    GatewaySession,
+    LoginRequiredError,
+    Outcome,
+    SessionStateError,
+)
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.source import (
     FunctionTokenSource,
@@ -336,6 +343,28 @@ async def test_a_session_that_is_closed_leaves_no_question(
     assert asyncio.all_tasks() <= {asyncio.current_task(), *calls}
     errors = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(error) for error in errors] == [asyncio.CancelledError, SessionStateError]
+
+
+async def test_a_view_may_be_made_while_the_session_closes() -> None:
+    """By a token function that is ended, say, and has a source of its own."""
+    begun = asyncio.Event()
+
+    async def function() -> str:
+        try:
+            begun.set()
+            return await asyncio.Event().wait() and ""
+        finally:
+            views.append(gateway.with_options(access_token=partial(function)))
+
+    views = list[GatewaySession]()
+    gateway = GatewaySession("https://gateway.example", access_token=function, drain=0)
+    views.append(gateway.with_options(access_token=partial(function)))
+    call = asyncio.create_task(CALLS["order_history"](gateway))
+    await begun.wait()
+    await gateway.aclose()
+
+    assert len(views) == 2
+    await asyncio.wait([call])
 
 
 def test_one_source_works_in_several_event_loops(

@@ -225,7 +225,7 @@ class SharedState:
         transport = self._transport or self._engine.transport
         try:
             await self.calls.end(self._drain)
-            for source in self._sources:
+            for source in list(self._sources):  # a view may be made meanwhile
                 await source.end(deadline.DEFAULT_CUT)
         finally:
             try:
