@@ -36,7 +36,7 @@ def replacing(path: Path, mode: int = 0o666) -> Generator[IO[bytes]]:
     """Open a draft of a file, which replaces it at the end, unless there is an error."""
     # In the same folder, because a file can be replaced only within one file system.
     # Not `tempfile`: before 3.12.3 it tries for ever in a folder that Windows protects.
-    draft = path.with_name(f".{path.name}.{token_hex(8)}")
+    draft = path.with_name(f".{path.name}.{token_hex(4)}")
     try:
         with open(draft, "xb", opener=partial(os.open, mode=mode)) as file:
             yield file

@@ -4,7 +4,7 @@ import asyncio
 import math
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import Future
 from functools import wraps
 from inspect import iscoroutinefunction
@@ -125,6 +125,25 @@ class OwnCancellation:
         return self._task.uncancel() <= self._base and kind is asyncio.CancelledError
 
 
+async def end_all(
+    futures: Collection[asyncio.Future[Any]], patience: float | None, cut: float | None
+) -> None:
+    """Wait for work, up to these seconds; then cancel it, and wait up to so many more."""
+    if futures:
+        try:
+            if patience != 0:
+                await asyncio.wait(futures, timeout=patience)
+        finally:
+            for future in futures:
+                future.cancel()
+        await asyncio.wait(futures, timeout=cut)
+
+
+_LEFT: Final = 5.0
+"""Seconds for which work that may hang goes on without its caller: what it has changed elsewhere,
+such as a token that ended another one, is not lost."""
+
+
 class SingleFlight(Generic[T]):
     """Does work once for all callers that join while it runs."""
 
@@ -145,8 +164,20 @@ class SingleFlight(Generic[T]):
     async def join(self) -> T:
         """Return the result; CancelledError also if the work was ended."""
         future = self.start()
-        await asyncio.wait([future])
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError:
+            if self._hangs_after < math.inf:
+                self.leave(future, _LEFT)
+            raise
         return future.result()
+
+    def leave(self, future: asyncio.Future[T], seconds: float) -> None:
+        """End work whose caller does not wait, after these seconds; until then others may join."""
+        ends_at = future.get_loop().time() + seconds
+        if future is self._future:
+            ends_at = self._hangs_at = min(ends_at, self._hangs_at)
+        future.get_loop().call_at(ends_at, future.cancel)
 
     def start(self) -> asyncio.Future[T]:
         if (future := self.running()) is None:
@@ -157,13 +188,14 @@ class SingleFlight(Generic[T]):
             future.add_done_callback(self._open.discard)
         return future
 
-    async def end(self, seconds: float | None = None) -> None:
-        """Cancel what runs in this event loop, and wait until it has ended, up to these seconds."""
+    async def end(self) -> None:
+        """Cancel what runs in this event loop, and wait until it has ended."""
+        await end_all(self.open(), 0, None)
+
+    def open(self) -> list[asyncio.Future[T]]:
+        """Return all work that runs in this event loop, also what nobody may join any more."""
         loop = asyncio.get_running_loop()
-        if running := [future for future in list(self._open) if future.get_loop() is loop]:
-            for future in running:
-                future.cancel()
-            await asyncio.wait(running, timeout=seconds)
+        return [future for future in list(self._open) if future.get_loop() is loop]
 
     def running(self) -> asyncio.Future[T] | None:
         """Return the work that can be joined in this event loop, if any."""

@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import httpx
@@ -12,7 +11,6 @@ from hypothesis import given, strategies as st
 
 from gateway_sdk import (
     AuthError,
-    GatewaySession,
     LoginRequiredError,
     Outcome,
     SessionStateError,
@@ -328,6 +326,38 @@ async def test_a_question_goes_on_when_its_caller_is_cancelled(
     assert vault.asked == 1
 
 
+@virtual_time.in_virtual_time
+async def test_a_question_without_its_caller_ends_soon(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """It has 5 s to answer, in which it is not asked again; and no tasks pile up."""
+    vault.open.clear()
+    first = asyncio.create_task(source.token())
+    await asyncio.sleep(1)
+    first.cancel()
+    await asyncio.sleep(4.9)
+    others = asyncio.create_task(names(source, 9))
+    await turns(5)
+    assert vault.asked == 1
+    await asyncio.sleep(0.2)
+    assert vault.asked == 2
+    vault.open.set()
+    assert await others == {"token-2"}
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_of_two_answers_that_of_the_later_question_counts(
+    clock: Clock, vault: Vault, source: FunctionTokenSource
+) -> None:
+    """Also if its token ends earlier: it may have ended the other one."""
+    await source.token()
+    clock.now += LIFE - RENEWED
+    vault.life = RENEWED / 2
+    assert await names(source, 1) == {"token-1"}
+    await turns(5)
+    assert await names(source, 9) == {"token-2"}
+
+
 @pytest.mark.parametrize("of_view", [False, True])
 async def test_a_session_that_is_closed_leaves_no_question(
     monkeypatch: pytest.MonkeyPatch, vault: Vault, of_view: bool
@@ -343,28 +373,6 @@ async def test_a_session_that_is_closed_leaves_no_question(
     assert asyncio.all_tasks() <= {asyncio.current_task(), *calls}
     errors = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(error) for error in errors] == [asyncio.CancelledError, SessionStateError]
-
-
-async def test_a_view_may_be_made_while_the_session_closes() -> None:
-    """By a token function that is ended, say, and has a source of its own."""
-    begun = asyncio.Event()
-
-    async def function() -> str:
-        try:
-            begun.set()
-            return await asyncio.Event().wait() and ""
-        finally:
-            views.append(gateway.with_options(access_token=partial(function)))
-
-    views = list[GatewaySession]()
-    gateway = GatewaySession("https://gateway.example", access_token=function, drain=0)
-    views.append(gateway.with_options(access_token=partial(function)))
-    call = asyncio.create_task(CALLS["order_history"](gateway))
-    await begun.wait()
-    await gateway.aclose()
-
-    assert len(views) == 2
-    await asyncio.wait([call])
 
 
 def test_one_source_works_in_several_event_loops(

@@ -266,6 +266,29 @@ def test_a_source_that_stays_silent_lacks_a_login(steps: str) -> None:
 
 
 @pytest.mark.usefixtures("_loop_time")
+def test_a_success_with_an_earlier_token_ends_no_silence() -> None:
+    """An upload, say, that has got its token before."""
+
+    async def reply(_: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(30)
+        return httpx.Response(200, json={})
+
+    async def day() -> None:
+        tokens, transport = iter([Token("t")]), httpx.MockTransport(reply)
+
+        async def function() -> Token:
+            return next(tokens, None) or await forever()
+
+        gateway = GatewaySession("https://gateway.test", access_token=function, transport=transport)
+        upload = asyncio.create_task(gateway.aml.upload_document(b"x", "text/plain"))
+        await asyncio.sleep(0.5)
+        assert await advice_of(gateway, 31) is Advice.LOG_IN
+        await upload
+
+    virtual_time.run(day())
+
+
+@pytest.mark.usefixtures("_loop_time")
 def test_a_keyring_that_is_locked_is_no_slow_gateway() -> None:
     """All views of a session count together."""
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -269,3 +270,33 @@ async def test_a_use_outside_of_a_call_says_that_nothing_was_sent() -> None:
     errors = [it.value for it in (reopened, no_loop, no_receiver, elsewhere)]
     assert {it.outcome for it in errors} == {Outcome.NOT_SENT}
     assert [it.advice for it in errors] == [Advice.REPEAT, Advice.FIX, Advice.FIX, Advice.FIX]
+
+
+@pytest.mark.parametrize(("seconds", "answers", "took"), [(0.5, 8, 0.5), (100, 0, 2)])
+@in_virtual_time
+async def test_a_session_that_is_closed_lets_questions_answer(
+    seconds: float, answers: int, took: float
+) -> None:
+    """All at once, for a second; and ends them, for another one."""
+    asked, answered = list[str](), list[str]()
+
+    async def function() -> str:
+        asked.append("t")
+        try:
+            await asyncio.sleep(seconds)
+            answered.append("t")
+        except asyncio.CancelledError:
+            await asyncio.sleep(100)
+        return "t"
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    session = GatewaySession("https://gateway.example", access_token="t", transport=transport)
+    views = [session.with_options(access_token=partial(function)) for _ in range(8)]
+    calls = [asyncio.create_task(CALLS["order_history"](view)) for view in views]
+    while len(asked) < len(calls):
+        await turns(1)
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)
+    await session.aclose()
+    assert (len(answered), now()) == (answers, took)

@@ -259,7 +259,9 @@ class Call:
             else:
                 if isinstance(source, Ours):
                     source.note_success(self._token)
-                self._options.silence.end()
+                silence = self._options.silence
+                if silence.lacks_login or silence.seconds:  # else it has answered, or was not asked
+                    silence.end()
                 return value
 
     async def _take_token_again(self) -> None:

@@ -26,7 +26,7 @@ from gateway_sdk._transport.settings import EngineConfig
 from gateway_sdk._transport.through_httpx import client_closed
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
-from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
+from gateway_sdk._waiting import OwnCancellation, SingleFlight, end_all, in_thread
 from gateway_sdk.auth.source import FunctionTokenSource, TokenSource
 from gateway_sdk.errors import ConfigurationError, misused
 from gateway_sdk.observer import CallInfo, Observer
@@ -225,8 +225,8 @@ class SharedState:
         transport = self._transport or self._engine.transport
         try:
             await self.calls.end(self._drain)
-            for source in list(self._sources):  # a view may be made meanwhile
-                await source.end(deadline.DEFAULT_CUT)
+            questions = [asked for source in self._sources for asked in source.open_questions()]
+            await end_all(questions, min(self._drain, deadline.DEFAULT_CUT), deadline.DEFAULT_CUT)
         finally:
             try:
                 if transport is not None:

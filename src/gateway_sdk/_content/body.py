@@ -11,7 +11,6 @@ from collections.abc import (
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from pathlib import Path
 from types import AsyncGeneratorType
 from typing import Any, Final, TypeAlias, cast
@@ -238,11 +237,17 @@ def _of_stream(content: AsyncIterable[Any]) -> Body:
                     raise UploadFailedError("content is a stream, but not of bytes")
                 is_empty = False
                 yield bytes(chunk)
-            position = getattr(content, "tell", int)() if is_empty else 0
-            if isawaitable(position) and await position:  # else it is an empty document
+            if is_empty and await _position_of(content):
                 raise UploadFailedError("content is at its end: seek(0), or open it again")
         finally:
             if isinstance(iterator, AsyncGenerator):
                 await iterator.aclose()
 
     return Body(chunks, BINARY, length=None, replayable=False)
+
+
+async def _position_of(stream: Any) -> int:
+    """Return the position of an asynchronous file; 0 of a pipe, and of other streams."""
+    with suppress(AttributeError, OSError, TypeError, ValueError):
+        return int(await stream.tell())
+    return 0

@@ -21,7 +21,7 @@ from gateway_sdk.auth._stores.store import (
     UnusableRecordError,
     prepare_folder_of,
 )
-from gateway_sdk.auth.source import DEFAULT_ACQUIRE_TIMEOUT, DEFAULT_LOGIN_TIMEOUT, Ours
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, Ours
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -39,6 +39,9 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 DEFAULT_HOLD: Final = 30.0
 """Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""
+
+DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
+"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
 
 _LONGEST_HOLD: Final = 3600.0
 """Seconds without a new login after several that no user has answered."""
@@ -323,7 +326,9 @@ class SharedTokenSource(Ours, NotPickled):
                 try:
                     await self._try_to_save(unsaved[0], _TIMEOUT)
                 except asyncio.CancelledError:  # often at a program's end: it has its token
-                    await self._try_to_save((self._unsaved or unsaved)[0], _LAST_SAVE)
+                    last, self._unsaved = self._unsaved or unsaved, None
+                    with last[1]:
+                        await self._try_to_save(last[0], _LAST_SAVE)
                     raise
 
     async def _try_to_save(self, token: Token, seconds: float) -> None:

@@ -26,9 +26,6 @@ from gateway_sdk.outcome import Outcome
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
-DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
-"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
-
 _logger = logging.getLogger("gateway_sdk.auth")
 
 
@@ -104,8 +101,11 @@ class FunctionTokenSource(Ours):
         self._function = function
         self._cached: CachedToken | None = None
         self._has_end: bool | None = None  # until it has returned a token
-        self._question = SingleFlight(self._ask_for_all, hangs_after=SILENT)
-        self.end = self._question.end
+        self._asked = self._answered = 0  # the numbers of the last questions
+        # Of all callers. It goes on for a while when its caller leaves: others wait, and a new
+        # token may end the last one.
+        self._question = SingleFlight(self._ask, hangs_after=SILENT)
+        self.open_questions = self._question.open
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return the token that is kept, or what the function returns."""
@@ -118,7 +118,7 @@ class FunctionTokenSource(Ours):
             if (asked := self._question.running()) is None:
                 return await self._question.join()  # asked in this caller's context
             await asyncio.wait([asked], timeout=self._question.left())
-            if self._has_end and asked.done():
+            if self._has_end and asked.done() and not asked.cancelled():
                 return asked.result()
             failures += asked.done()
         return await self._ask()  # in the caller's context: it may say whose token it is
@@ -133,17 +133,13 @@ class FunctionTokenSource(Ours):
         cached = self._cached
         if cached is None or not cached.lasts():
             return None
-        if cached.is_due():
-            self._question.start()
+        if cached.is_due() and self._question.running() is None:
+            self._question.leave(self._question.start(), SILENT)
         return cached.token
 
     @hiding_frames(Exception)
-    async def _ask_for_all(self) -> AccessToken:
-        # It goes on when its caller leaves: others wait, and a new token may end the last one.
-        async with asyncio.timeout(DEFAULT_ACQUIRE_TIMEOUT):
-            return await self._ask()
-
     async def _ask(self) -> AccessToken:
+        number = self._asked = self._asked + 1
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
             problem = "is a plain function: make it async"
@@ -155,8 +151,8 @@ class FunctionTokenSource(Ours):
             if not cached.lasts():
                 raise _expired(token)
             # A question that hung may be answered late, by a token from before the kept one.
-            if self._cached is None or cached.left() >= self._cached.left():
-                self._cached = cached if self._has_end else None
+            if number > self._answered:
+                self._answered, self._cached = number, cached if self._has_end else None
         return token
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import httpx
@@ -209,6 +210,20 @@ async def test_an_asynchronous_file_that_was_read_to_its_end_is_refused(content:
             assert caught.value.outcome is Outcome.NOT_SENT
 
     assert [upload.body for upload in taker.uploads] == [b""] * (not content)
+
+
+@pytest.mark.parametrize("tell", [None, AsyncMock(side_effect=OSError("a pipe")), lambda: 7])
+async def test_an_asynchronous_stream_without_a_position_may_be_empty(tell: Any) -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        for piece in list[bytes]():
+            yield piece
+
+    stream = _Iterator(nothing())
+    stream.tell = tell  # type: ignore[attr-defined]  # as files have it
+    async with taking() as (url, taker), session(url) as gateway:
+        await gateway.aml.upload_document(stream)
+
+    assert [upload.body for upload in taker.uploads] == [b""]
 
 
 async def test_one_open_file_in_two_calls_at_a_time_is_whole_or_refused() -> None:
