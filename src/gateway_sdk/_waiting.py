@@ -140,8 +140,11 @@ async def end_all(
 
 
 _LEFT: Final = 5.0
-"""Seconds for which work that may hang goes on without its caller: what it has changed elsewhere,
-such as a token that ended another one, is not lost."""
+"""Seconds more for work that nobody waits for: what it has changed elsewhere, such as a token that
+ended another one, is not lost."""
+
+_LOOK: Final = 1.0
+"""Seconds between two looks at what later work has brought."""
 
 
 class SingleFlight(Generic[T]):
@@ -164,20 +167,29 @@ class SingleFlight(Generic[T]):
     async def join(self) -> T:
         """Return the result; CancelledError also if the work was ended."""
         future = self.start()
-        try:
-            await asyncio.wait([future])
-        except asyncio.CancelledError:
-            if self._hangs_after < math.inf:
-                self.leave(future, _LEFT)
-            raise
+        await asyncio.wait([future])
         return future.result()
 
-    def leave(self, future: asyncio.Future[T], seconds: float) -> None:
-        """End work whose caller does not wait, after these seconds; until then others may join."""
-        ends_at = future.get_loop().time() + seconds
-        if future is self._future:
-            ends_at = self._hangs_at = min(ends_at, self._hangs_at)
-        future.get_loop().call_at(ends_at, future.cancel)
+    async def begin(self, found: Callable[[], T | None]) -> T:
+        """Return the result of new work, or what is found before: by later work, if this hangs."""
+        future = self.start()
+        try:
+            while not future.done():
+                await asyncio.wait([future], timeout=_LOOK)
+                if (result := found()) is not None:
+                    return result
+            return future.result()
+        finally:
+            self.leave(future)
+
+    async def look(self, future: asyncio.Future[T]) -> None:
+        """Wait for work until it has ended or hangs, but not for longer than a second."""
+        await asyncio.wait([future], timeout=min(_LOOK, self.left()))
+
+    def leave(self, future: asyncio.Future[T]) -> None:
+        """End work whose caller does not wait for it, after all that may have joined it."""
+        if not future.done():
+            future.get_loop().call_later(self._hangs_after + _LEFT, future.cancel)
 
     def start(self) -> asyncio.Future[T]:
         if (future := self.running()) is None:

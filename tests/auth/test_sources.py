@@ -246,7 +246,7 @@ async def test_a_late_answer_does_not_replace_a_token_that_lasts_longer(
     assert await names(source, 9) == {"token-2"}
     is_late.set()
     vault.life = LIFE
-    assert await first == {"token-1"}
+    assert await first == {"token-2"}  # it is the later one, for all
     assert await names(source, 9) == {"token-2"}
 
 
@@ -330,20 +330,35 @@ async def test_a_question_goes_on_when_its_caller_is_cancelled(
 async def test_a_question_without_its_caller_ends_soon(
     vault: Vault, source: FunctionTokenSource
 ) -> None:
-    """It has 5 s to answer, in which it is not asked again; and no tasks pile up."""
+    """After all that may wait for it, so that no answer is lost; and no tasks pile up."""
     vault.open.clear()
     first = asyncio.create_task(source.token())
     await asyncio.sleep(1)
     first.cancel()
-    await asyncio.sleep(4.9)
     others = asyncio.create_task(names(source, 9))
-    await turns(5)
-    assert vault.asked == 1
+    await asyncio.sleep(28)
+    assert (vault.asked, len(asyncio.all_tasks())) == (1, 12)
+    others.cancel()
+    await asyncio.sleep(6.9)
+    assert len(asyncio.all_tasks()) == 2
     await asyncio.sleep(0.2)
-    assert vault.asked == 2
-    vault.open.set()
-    assert await others == {"token-2"}
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@virtual_time.in_virtual_time
+async def test_who_waits_for_a_question_that_hangs_gets_the_token_of_a_later_one(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """Within a second, and also who has asked it."""
+    vault.open.clear()
+    hanging = [asyncio.create_task(names(source, 1)) for _ in range(3)]
+    await asyncio.sleep(30)  # now the second asks
+    await asyncio.sleep(30)
+    vault.open = asyncio.Event()
+    vault.open.set()
+    assert await names(source, 1) == {"token-3"}
+    assert await asyncio.gather(*hanging) == 3 * [{"token-3"}]
+    assert virtual_time.now() <= 61
 
 
 async def test_of_two_answers_that_of_the_later_question_counts(

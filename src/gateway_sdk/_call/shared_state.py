@@ -224,9 +224,10 @@ class SharedState:
     async def _close(self) -> None:
         transport = self._transport or self._engine.transport
         try:
+            ends_at = (loop := asyncio.get_running_loop()).time() + self._drain
             await self.calls.end(self._drain)
             questions = [asked for source in self._sources for asked in source.open_questions()]
-            await end_all(questions, min(self._drain, deadline.DEFAULT_CUT), deadline.DEFAULT_CUT)
+            await end_all(questions, max(0.0, ends_at - loop.time()), deadline.DEFAULT_CUT)
         finally:
             try:
                 if transport is not None:

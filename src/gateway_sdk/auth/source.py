@@ -116,8 +116,8 @@ class FunctionTokenSource(Ours):
             if (token := self.ready()) is not None:
                 return token
             if (asked := self._question.running()) is None:
-                return await self._question.join()  # asked in this caller's context
-            await asyncio.wait([asked], timeout=self._question.left())
+                return await self._question.begin(self.ready)  # in this caller's context
+            await self._question.look(asked)
             if self._has_end and asked.done() and not asked.cancelled():
                 return asked.result()
             failures += asked.done()
@@ -134,7 +134,7 @@ class FunctionTokenSource(Ours):
         if cached is None or not cached.lasts():
             return None
         if cached.is_due() and self._question.running() is None:
-            self._question.leave(self._question.start(), SILENT)
+            self._question.leave(self._question.start())
         return cached.token
 
     @hiding_frames(Exception)
