@@ -111,12 +111,13 @@ class CachedToken:
         self.token: Token = token
         self._renew_at: float = expiry_less(token, leeway)
         self._ends_at: float = expiry_less(token, 0.0)
-        self._again_at = -math.inf
         now = time.time()
         # A token of the future: the clock was set back, or is behind that of another machine. It
         # lasts for its lifetime at most.
         is_of_future = now < token.obtained_at < self._ends_at
         self._offset: float = (token.obtained_at if is_of_future else now) - time.monotonic()
+        # Some sources return the same token until its end.
+        self._again_at = -math.inf if self.is_fresh() else time.monotonic() + _RENEWAL_INTERVAL
 
     def is_fresh(self) -> bool:
         """Return whether it need not be renewed yet."""
