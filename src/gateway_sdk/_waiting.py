@@ -139,14 +139,6 @@ async def end_all(
         await asyncio.wait(futures, timeout=cut)
 
 
-_LEFT: Final = 5.0
-"""Seconds more for work that nobody waits for: what it has changed elsewhere, such as a token that
-ended another one, is not lost."""
-
-_LOOK: Final = 1.0
-"""Seconds between two looks at what later work has brought."""
-
-
 class SingleFlight(Generic[T]):
     """Does work once for all callers that join while it runs."""
 
@@ -162,34 +154,13 @@ class SingleFlight(Generic[T]):
         self._hangs_after = hangs_after  # seconds, after which the next caller starts anew
         self._hangs_at = math.inf
         self._future: asyncio.Future[T] | None = None
-        self._open = set[asyncio.Future[T]]()  # also those that nobody joins any more
+        self._open = set[asyncio.Future[T]]()  # also what nobody may join any more
 
     async def join(self) -> T:
         """Return the result; CancelledError also if the work was ended."""
         future = self.start()
         await asyncio.wait([future])
         return future.result()
-
-    async def begin(self, found: Callable[[], T | None]) -> T:
-        """Return the result of new work, or what is found before: by later work, if this hangs."""
-        future = self.start()
-        try:
-            while not future.done():
-                await asyncio.wait([future], timeout=_LOOK)
-                if (result := found()) is not None:
-                    return result
-            return future.result()
-        finally:
-            self.leave(future)
-
-    async def look(self, future: asyncio.Future[T]) -> None:
-        """Wait for work until it has ended or hangs, but not for longer than a second."""
-        await asyncio.wait([future], timeout=min(_LOOK, self.left()))
-
-    def leave(self, future: asyncio.Future[T]) -> None:
-        """End work whose caller does not wait for it, after all that may have joined it."""
-        if not future.done():
-            future.get_loop().call_later(self._hangs_after + _LEFT, future.cancel)
 
     def start(self) -> asyncio.Future[T]:
         if (future := self.running()) is None:

@@ -33,6 +33,8 @@ SILENT: Final = 30.0
 """Seconds after which a source of tokens lacks a login: a slow vault answers earlier."""
 _MOST_FAILURES: Final = 3
 """Of questions that one caller waits for; then it asks in its own time."""
+_LONGEST_QUESTION: Final = 2 * DEFAULT_LOGIN_TIMEOUT
+"""Seconds: the function may ask a user to log in. What takes longer is ended."""
 
 
 class TokenSource(Protocol):
@@ -101,9 +103,7 @@ class FunctionTokenSource(Ours):
         self._function = function
         self._cached: CachedToken | None = None
         self._has_end: bool | None = None  # until it has returned a token
-        self._asked = self._answered = 0  # the numbers of the last questions
-        # Of all callers. It goes on for a while when its caller leaves: others wait, and a new
-        # token may end the last one.
+        # It goes on when its caller leaves: others wait, and a new token may end the last one.
         self._question = SingleFlight(self._ask, hangs_after=SILENT)
         self.open_questions = self._question.open
 
@@ -116,8 +116,8 @@ class FunctionTokenSource(Ours):
             if (token := self.ready()) is not None:
                 return token
             if (asked := self._question.running()) is None:
-                return await self._question.begin(self.ready)  # in this caller's context
-            await self._question.look(asked)
+                return await self._question.join()  # in this caller's context
+            await asyncio.wait([asked], timeout=self._question.left())
             if self._has_end and asked.done() and not asked.cancelled():
                 return asked.result()
             failures += asked.done()
@@ -133,26 +133,24 @@ class FunctionTokenSource(Ours):
         cached = self._cached
         if cached is None or not cached.lasts():
             return None
-        if cached.is_due() and self._question.running() is None:
-            self._question.leave(self._question.start())
+        if cached.is_due():
+            self._question.start()
         return cached.token
 
     @hiding_frames(Exception)
     async def _ask(self) -> AccessToken:
-        number = self._asked = self._asked + 1
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
             problem = "is a plain function: make it async"
             raise ConfigurationError(problem, setting="access_token")
-        token: AccessToken = await promised
+        async with asyncio.timeout(_LONGEST_QUESTION):
+            token: AccessToken = await promised
         self._has_end = isinstance(token, Token) and token.expires_at is not None
         if isinstance(token, Token):
             cached = CachedToken(token, DEFAULT_LEEWAY)
             if not cached.lasts():
                 raise _expired(token)
-            # A question that hung may be answered late, by a token from before the kept one.
-            if number > self._answered:
-                self._answered, self._cached = number, cached if self._has_end else None
+            self._cached = cached if self._has_end else None
         return token
 
 
