@@ -46,8 +46,7 @@ class Slots:
 
     def __init__(self, size: int) -> None:
         self.size = self.free = size
-        # What each of them gets: True is a slot, False is that it takes too long.
-        self.waiters: OrderedDict[asyncio.Future[bool], None] = OrderedDict()
+        self.waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     def take(self) -> bool:
         """Take a slot that is free; no caller waits then, as `give_back` serves these."""
@@ -62,34 +61,26 @@ class Slots:
         loop = asyncio.get_running_loop()
         began, slot = loop.time(), loop.create_future()
         self.waiters[slot], transmission.waits_for = None, "slot"
-        timer = None if seconds is None else loop.call_later(seconds, _give_up, slot)
         try:
-            if not await slot:
+            await asyncio.wait([slot], timeout=seconds)
+            if not slot.done():
                 raise httpx.PoolTimeout("no connection came free")
             transmission.waits_for = None
         except asyncio.CancelledError:
-            if not slot.cancelled() and slot.result():
+            if slot.done():
                 self.give_back()  # it came in the same turn of the event loop
             raise
         finally:
             self.waiters.pop(slot, None)
-            if timer is not None:
-                timer.cancel()
             transmission.slot_wait += loop.time() - began
 
     def give_back(self) -> None:
         """Give a slot back: to the caller that waits longest, if there is one."""
-        while self.waiters:
+        if self.waiters:
             slot, _ = self.waiters.popitem(last=False)
-            if not slot.done():  # else it is too late, and the caller's task has not run yet
-                slot.set_result(True)
-                return
-        self.free += 1
-
-
-def _give_up(slot: asyncio.Future[bool]) -> None:
-    if not slot.done():
-        slot.set_result(False)
+            slot.set_result(None)
+        else:
+            self.free += 1
 
 
 class Exchange(httpx.AsyncByteStream):
