@@ -26,13 +26,8 @@ KeyValue = tuple[str, str]
 Show = Callable[..., None]  # updates a bar: how much is done, of how much, and other words
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise SystemExit(Status.READER_LEFT)  # rich ends with 1, as if the command had failed
-
-
 def make_console(*, stderr: bool = False) -> Console:
-    return _Console(markup=False, emoji=False, highlight=False, stderr=stderr)
+    return Console(markup=False, emoji=False, highlight=False, stderr=stderr)
 
 
 def print_key_values(*pairs: KeyValue) -> None:
