@@ -14,6 +14,8 @@ from typing import IO, Any, Final, TypeVar
 T = TypeVar("T")
 
 _WINDOWS: Final = os.name == "nt"
+"""Where files have no modes: there the access lists of the profile's folders protect them."""
+
 _TAKEN: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 """What the systems say of a lock that another holds."""
 
@@ -48,17 +50,13 @@ def replacing(path: Path, mode: int = 0o666) -> Generator[IO[bytes]]:
             draft.unlink()
 
 
-HAS_MODES: Final = hasattr(os, "getuid")
-"""Windows has no modes: there the access lists of the profile's folders protect them."""
-
-
 def others_may(use: int, status: os.stat_result) -> bool:
     """Tell whether a mode lets other users do this, such as S_IWOTH; their group counts, too."""
-    return HAS_MODES and bool(status.st_mode & (use | use << 3))
+    return not _WINDOWS and bool(status.st_mode & (use | use << 3))
 
 
 def is_of_another(status: os.stat_result) -> bool:
-    return HAS_MODES and status.st_uid != os.getuid()
+    return not _WINDOWS and status.st_uid != os.getuid()
 
 
 def make_folders(folder: Path) -> None:

@@ -104,7 +104,7 @@ async def test_a_system_without_file_modes_is_supported(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On Windows, the folders of a profile are private already, and os.getuid is missing."""
-    monkeypatch.setattr(_files, "HAS_MODES", False)
+    monkeypatch.setattr(_files, "_WINDOWS", True)
     monkeypatch.delattr(os, "getuid", raising=False)
     await store.save(token := make_token("kept"))
     store.path.chmod(0o644)
