@@ -38,8 +38,6 @@ _PROBES: Final = {
 
 
 class Dialler:
-    """Connects to one host."""
-
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         # A daemon: where no server of names answers, a process would take 10 s and more to end.

@@ -25,8 +25,6 @@ _logger = logging.getLogger("gateway_sdk")
 
 
 class Route:
-    """The way to one gateway."""
-
     def __init__(
         self,
         url: httpx.URL,

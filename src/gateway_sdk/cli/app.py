@@ -86,7 +86,7 @@ def load(name: str) -> Any:
             if shared.name in ("version", *NOT_TAKEN.get(name, ()), *own):
                 continue
             twin: Any = copy(shared)
-            twin.callback, twin.expose_value, twin.hidden, twin.envvar = _keep, False, True, None
+            twin.callback, twin.expose_value, twin.hidden = _keep, False, True
             twin.is_eager = True  # --debug is for errors of the other arguments too
             command.params.append(twin)
     return found
