@@ -1,12 +1,13 @@
 import asyncio
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
-from tests.sandbox.conftest import Connect, holding_up, run_app
+from tests.sandbox.conftest import Connect, holding_up, in_process, on_a_socket, run_app
 
 SandboxWith = Callable[..., Sandbox]
 Received = list[tuple[int | None, bool]]
@@ -31,6 +32,16 @@ class Case(NamedTuple):
     received: Received
     naps: list[float]
 
+
+EACH_KIND = [
+    Fault.latency(0),
+    Fault.status(500),
+    Fault.malformed_error(502),
+    Fault.drip(0, pieces=2),
+    Fault.drop_before_read(),
+    Fault.drop_after_read(),
+    Fault.cut_body(),
+]
 
 DROPPED: Received = [(None, False), (200, True)]
 CASES: dict[str, Case] = {
@@ -125,6 +136,31 @@ async def test_a_fault_is_what_the_client_meets(
         else:
             assert met.json()["status"] == case.status
             assert case.said in (met.json()["reason"], met.headers.get("Retry-After", ""))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    list(product(EACH_KIND, repeat=2)),
+    ids=lambda faults: ", ".join(fault.name for fault in faults),
+)
+async def test_two_faults_of_one_call_are_the_same_in_process_and_on_a_socket(
+    sandbox_with: SandboxWith, faults: tuple[Fault, ...]
+) -> None:
+    met: list[object] = []
+    for connect in in_process, on_a_socket:
+        sandbox, status, body, lost = sandbox_with(*faults), None, bytearray(), False
+        async with connect(sandbox) as client:
+            try:
+                async with client.stream(CREATE[0], CREATE[1], **CREATE[2]) as reply:
+                    status = reply.status_code
+                    async for chunk in reply.aiter_raw():
+                        body += chunk
+            except httpx.TransportError:
+                lost = True
+        calls = [(call.status, call.applied) for call in sandbox.received]
+        met.append((status, len(body), lost, calls))
+
+    assert met[0] == met[1]
 
 
 async def test_cut_body_comes_after_the_status(connect: Connect, sandbox_with: SandboxWith) -> None:

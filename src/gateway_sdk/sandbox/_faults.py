@@ -19,6 +19,7 @@ Sleep = Callable[[float], Awaitable[object]]
 # The key of the scope's extensions under which the server passes its function that closes the
 # connection; in process it is missing.
 CLOSE_CONNECTION = "gateway_sdk.sandbox.close_connection"
+NO_REPLY = "Server disconnected without sending a response."
 
 
 class FaultyCall(NamedTuple):
@@ -32,6 +33,13 @@ class FaultyCall(NamedTuple):
 
     async def proceed(self, send: Send | None = None) -> None:
         await self.app(self.scope, self.receive, send or self.send)
+
+    async def hold_back(self, keep: Send) -> None:
+        """Serve the call without sending its reply, also if another fault cuts that."""
+        try:
+            await self.proceed(keep)
+        except BodyCutError:  # in process
+            raise httpx.RemoteProtocolError(NO_REPLY) from None
 
     async def reply(self, response: Response) -> None:
         await response(self.scope, self.receive, self.send)
@@ -156,9 +164,8 @@ class Fault:
         """Serve the call, with its effects, and close the connection instead of replying."""
 
         async def apply(call: FaultyCall) -> None:
-            await call.proceed(_discard)
-            lost = httpx.RemoteProtocolError("Server disconnected without sending a response.")
-            await call.close_connection(lost)
+            await call.hold_back(_discard)
+            await call.close_connection(httpx.RemoteProtocolError(NO_REPLY))
 
         return cls("drop after read", apply)
 
@@ -183,8 +190,9 @@ class Fault:
             async def hold(message: Message) -> None:
                 reply.append(message)
 
-            await call.proceed(hold)
-            if reply:  # empty if the client has left, or another fault has closed the connection
+            await call.hold_back(hold)
+            # It is not whole if the client has left, or another fault has closed the connection.
+            if reply and not reply[-1].get("more_body"):
                 await _send_cut(call, *reply)
 
         return cls("cut body", apply)
