@@ -28,6 +28,13 @@ OPTIONS: Mapping[str, Any] = {
     "keep_bodies": False,
     "session": {},
 }
+KINDS: Mapping[str, tuple[Any, str]] = {
+    "seed": (int, "a whole number"),
+    "strict": (bool, "True or False"),
+    "allow": (list | tuple | set, "a list of operations, such as ['cancel_order']"),
+    "keep_bodies": (bool, "True or False"),
+    "session": (Mapping, "a mapping of settings, such as {'deadline': 5}"),
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,13 +89,14 @@ def gateway_session(request: pytest.FixtureRequest, gateway_sandbox: "Sandbox") 
 
     options, _ = _read_markers(request)
     settings: dict[str, Any] = {
+        "base_url": "http://localhost",
         "access_token": SANDBOX_ACCESS_TOKEN,
         "tenant_id": TENANT,
         "transport": gateway_sandbox.transport(),
         "sleep": _wait_no_time,
         **options["session"],
     }
-    return GatewaySession("http://localhost", **settings)
+    return GatewaySession(**settings)
 
 
 @pytest.fixture
@@ -158,8 +166,10 @@ def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faul
     for mark in _marks_of(request.node, "gateway"):
         if mark.args or not mark.kwargs.keys() <= OPTIONS.keys():
             raise TypeError(f"gateway() takes keyword arguments only: {', '.join(OPTIONS)}")
-        if isinstance(mark.kwargs.get("allow"), str):
-            raise TypeError("gateway() takes a list of operations: allow=[...]")
+        for name, value in mark.kwargs.items():
+            kind, words = KINDS[name]
+            if not isinstance(value, kind):
+                raise TypeError(f"gateway({name}=) takes {words}, not {type(value).__name__}")
         options |= mark.kwargs
     return options, _faults_of(_marks_of(request.node, "gateway_fault"), options["seed"])
 

@@ -183,7 +183,11 @@ class TestOfUnittest(unittest.TestCase):
     [
         ('gateway("strict")', "gateway() takes keyword arguments only: seed, strict, allow, keep*"),
         ("gateway(strickt=True)", "gateway() takes keyword arguments only: seed, strict, allow*"),
-        ('gateway(allow="cancel_order")', "gateway() takes a list of operations: allow=[...]"),
+        ('gateway(seed="x")', "gateway(seed=) takes a whole number, not str"),
+        ("gateway(strict=1)", "gateway(strict=) takes True or False, not int"),
+        ("gateway(keep_bodies=None)", "gateway(keep_bodies=) takes True or False, not NoneType"),
+        ("gateway(session=5)", "gateway(session=) takes a mapping of settings, such as *, not int"),
+        ('gateway(allow="cancel_order")', "gateway(allow=) takes a list of operations, such as *"),
         ('gateway(allow=["cancel"])', "unknown operation 'cancel'; the operations are create_cu*"),
         ('gateway_fault("cancel_order")', "gateway_fault() takes an operation and the name of a *"),
         ('gateway_fault("cancel", "cut_body")', "unknown operation 'cancel'; the operations are *"),
