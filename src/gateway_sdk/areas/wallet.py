@@ -60,7 +60,8 @@ class WalletArea(Area):
 
         The interface leaves the reply open and says neither where pages begin nor how they end, so
         this assumes: pages are numbered one by one from *first_page*; a page is a list of orders,
-        or an object in which one value is a list, the orders; after the last page come empty ones.
+        or an object in which one value is a list, the orders; after the last page come empty ones,
+        in which that value may be null.
         Orders that are placed meanwhile may move others to the next page, which then has them too.
 
         Args:
@@ -80,6 +81,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 4; Order history page request
         before: list[Any] | None = None
+        name: str | None = None
         page = first_page
         into = call.pop("into", None)
         if into is not None:
@@ -87,7 +89,7 @@ class WalletArea(Area):
         while True:
             made = Call(self._caller.shared, self._caller.options, operations.ORDER_HISTORY)
             value = await made.run(call, body=_page_request(page, take))
-            orders = _orders_of(value)
+            name, orders = _orders_of(value, name)
             if orders is None:
                 raise made.unexpected("the page has no list of orders, or several lists")
             if not orders:
@@ -178,11 +180,13 @@ def _page_request(page: int, take: int) -> Unchecked:
     return Unchecked(lambda: as_model(models.OrderHistoryPage, given))
 
 
-def _orders_of(page: Any) -> list[Any] | None:
-    """Find the orders of a page; None if it has another shape than is assumed."""
+def _orders_of(page: Any, name: str | None) -> tuple[str | None, list[Any] | None]:
+    """Find the orders of a page, and their name; None if it has another shape than is assumed."""
     if isinstance(page, dict):
-        lists = [value for value in page.values() if isinstance(value, list)]
-        return lists[0] if len(lists) == 1 else None
+        lists = [one for one in page.items() if isinstance(one[1], list)]
+        if not lists and page.get(name, ...) is None:  # as Go writes a list that is empty
+            return name, []
+        return lists[0] if len(lists) == 1 else (name, None)
     if page is None:
-        return []
-    return page if isinstance(page, list) else None
+        return name, []
+    return name, page if isinstance(page, list) else None
