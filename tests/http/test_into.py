@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Json
 from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
 
 from gateway_sdk import Outcome, UnexpectedReplyError, operations
@@ -95,7 +95,8 @@ async def test_of_a_union_the_first_type_that_fits_is_taken() -> None:
         (Strict, b'{"currency":"EUR","canary-4711":1}', "canary-4711: Extra inputs"),
         (dict[str, int], b'{"canary-4711":"canary-4711"}', "canary-4711: Input should be a valid"),
         (str | None, b"5", "Input should be a valid string"),
-        (list[int], b"{", "it: Invalid JSON"),
+        (list[Json[int]], b'["{"]', "0: Invalid JSON"),
+        (Json[int], b'"{"', "it: Invalid JSON"),
         (list[int], b"", "it: Input should be a valid array"),
     ],
 )

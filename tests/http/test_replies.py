@@ -2,6 +2,7 @@
 
 import json
 import re
+from codecs import BOM_UTF8, BOM_UTF16_BE
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,7 @@ from gateway_sdk import (
 )
 from gateway_sdk._http.reply import ContentError, decode_json
 from gateway_sdk.models import Country
-from gateway_sdk.operations import OPERATIONS
+from gateway_sdk.operations import LIST_COUNTRIES, OPERATIONS
 from tests.http.replying import JSON, read, replying
 from tests.interface_table import COUNTRY
 from tests.support.calls import CALLS
@@ -74,6 +75,8 @@ BODIES: list[tuple[str, bytes, str | None, Any]] = [
     ("no type, text", b"OK", None, b"OK"),
     ("no type, NaN", b"NaN", None, b"NaN"),
     ("empty", b"", JSON, None),
+    ("empty but for its BOM", BOM_UTF8, JSON, None),
+    ("empty but for its BOM, in UTF-16", BOM_UTF16_BE + b"\r\n", "text/plain", None),
     ("empty text", b"", "text/plain", None),
     ("empty of no type", b"", None, None),
     ("white space", b" \r\n\t", JSON, None),
@@ -302,7 +305,6 @@ async def test_web_page_is_not_the_gateway(
         (b"{}", "it: Input should be a valid array"),
         (b"null", "it: Input should be a valid array"),
         (b'{"countries":[]}', "it: Input should be a valid array"),
-        (b"", "it: Invalid JSON"),
         (b"[1]", "0: Input should be an object"),
         (b"[{}]", "0.id: Field required"),
         (json.dumps([COUNTRY, {**COUNTRY, "id": "616"}]).encode(), "1.id: Input should be a valid"),
@@ -322,3 +324,20 @@ async def test_list_that_is_none(body: bytes, problem: str) -> None:
     assert caught.value.outcome is Outcome.APPLIED
     assert caught.value.advice is not Advice.CHECK
     assert "Polish" not in str(caught.value)
+
+
+@pytest.mark.parametrize("into", [None, list[Country]])
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{", "EOF while parsing an object at line 1 column 1"),
+        (b'[{"id":' + b"7" * 5000 + b"}]", "number out of range at line 1 column"),
+    ],
+    ids=["cut", "too many digits"],
+)
+async def test_records_that_are_no_json(body: bytes, problem: str, into: Any) -> None:
+    """The place is told; a field that is wrong is not, because there is none."""
+    with pytest.raises(UnexpectedReplyError, match=f"the body is not JSON: {problem}") as caught:
+        await replying(body).send(LIST_COUNTRIES, into=into)
+
+    assert caught.value.problems == ""

@@ -25,6 +25,7 @@ HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _JSON_STARTS: Final = (b"{", b"[")
 _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
+_EMPTY: Final = b"", codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _OF_UNICODE: Final = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0"  # before and between ASCII
 
 _NO_CODINGS: Final = frozenset({b"", b"identity"})
@@ -175,14 +176,18 @@ def decode(
         if is_usual and essence == JSON and charset is None:
             return decode_json(reply.body, parse_float)
         return _decode_unspecified(reply.body, essence, charset, parse_float)
-    is_empty = into is not None and not reply.body.strip()  # it is None, as without a type
-    data = b"null" if is_empty else utf8_json(reply.body, charset)
+    is_none = into is not None and is_empty(reply.body)  # as without a type
+    data = b"null" if is_none else utf8_json(reply.body, charset)
     # On the wire only the interface's names count; Python's are for those who make records.
     has_records = wanted is LIST_COUNTRIES.reply
     names = _NAMES_ON_THE_WIRE if has_records else {}
     try:
         value = _validated(_adapter(wanted), data, parse_float, names)
-    except (ContentError, ValidationError):
+    except ContentError:
+        raise
+    except ValidationError as error:
+        if error.errors(include_input=False)[0]["type"] == "json_invalid":
+            decode_json(data, None)  # raises, unless it is about a text within the JSON
         raise
     except Exception as error:  # noqa: BLE001 - a validator of the user may raise anything
         kind = type(error).__name__
@@ -197,7 +202,7 @@ def decode(
 def _check_body(reply: RawReply, charset: str | None, parse_float: ParseFloat | None) -> None:
     if reply.problem is not None:
         raise ContentError(reply.problem)
-    if reply.doubt and reply.body.strip():
+    if reply.doubt and not is_empty(reply.body):
         try:
             decode_json(utf8_json(reply.body, charset), parse_float)
         except ContentError:
@@ -216,6 +221,10 @@ def _validated(
     return validate_exact(adapter, data, numbers, names)
 
 
+def is_empty(body: bytes) -> bool:
+    return body.strip() in _EMPTY
+
+
 def is_web_page(essence: str, body: bytes) -> bool:
     """Tell whether a body is a web page, which a proxy or a portal sends in place of a gateway."""
     # An empty body that is labelled as HTML is what frameworks send by default.
@@ -228,7 +237,7 @@ def _decode_unspecified(
 ) -> Any:
     """Decode a body that the interface leaves open: JSON, else what its Content-Type declares."""
     # Interface: Endpoints. Everything is JSON unless stated, whatever a framework labels it as.
-    if not body.strip():
+    if is_empty(body):
         return None
     try:
         return decode_json(utf8_json(body, charset), parse_float)
