@@ -11,6 +11,7 @@ from collections.abc import (
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from types import AsyncGeneratorType
 from typing import Any, Final, TypeAlias, cast
@@ -190,9 +191,10 @@ async def _body_of(content: Any) -> Body:
             name, media_type = files.name_and_type_of(content)
             return _of_source(source, media_type or files.media_type_of(name))
         case _:
+            hint = ": give pathlib.Path(content)" if isinstance(content, PathLike) else ""
             raise InvalidArgumentError(
                 "must be bytes, a str (text), a Path or open file, a Multipart, a mapping, list or "
-                f"model (JSON) or an async iterable of bytes, not {type(content).__name__}",
+                f"model (JSON) or an async iterable of bytes, not {type(content).__name__}{hint}",
                 field="content",
             )
 

@@ -90,11 +90,12 @@ def is_received(file: object) -> TypeGuard[ReceivedFile]:
     return has_all and is_async(getattr(file, "read", None))
 
 
-def name_and_type_of(file: object) -> tuple[object, str | None]:
+def name_and_type_of(file: Any) -> tuple[object, str | None]:
     """Return the name of a file, and the media type that came with it."""
-    if is_received(file):
-        return file.filename, file.content_type
-    return getattr(file, "name", None), None
+    name = getattr(file, "name", None)
+    if hasattr(file, "content_type"):  # Django's has no `filename`; Flask's `name` is of its form
+        return getattr(file, "filename", None) or name, file.content_type
+    return name, None
 
 
 def cut(content: bytes) -> Generator[bytes, None, None]:
@@ -134,7 +135,7 @@ def source_of(given: Any, start: int | None = None) -> Source:
 def _size_of(path: Path) -> int:
     """Return the length of a regular file in bytes, after a check that it can be opened."""
     if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
-        raise UploadFailedError("it is no regular file")
+        raise UploadFailedError("it is no regular file; a pipe has to be given opened")
     with path.open("rb") as file:
         return os.fstat(file.fileno()).st_size
 
@@ -146,6 +147,8 @@ def _read_path(path: Path, length: int) -> Generator[bytes, None, None]:
 
 def _span_of(file: OpenFile, start: int | None) -> tuple[int, int] | None:
     """Return the start in an open file and the bytes that follow; None if it cannot seek."""
+    if is_async(file.read):
+        raise UploadFailedError("it is asynchronous: give its Path, or its bytes")
     with _alone(file) as use:
         if not (file.readable() and isinstance(file.read(0), bytes)):
             raise UploadFailedError('it is not open for reading bytes ("rb")')
@@ -335,8 +338,8 @@ _FIELDS: Final = (
     "is a Multipart, which needs fields: a mapping of names to texts, or to lists of texts"
 )
 _FILES: Final = (
-    "is a Multipart, which needs files: a mapping of names to at least one file; a file is a Path, "
-    "bytes or an open file, alone or as (name, file) or (name, file, media type)"
+    "is a Multipart, which needs files: a mapping of names to at least one file; a file is a "
+    "pathlib.Path, bytes or an open file, alone or as (name, file) or (name, file, media type)"
 )
 _QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {ord("\\"): r"\\"}
 """What cannot stand between the quotes of a name, as httpx writes it; ESC too, which it sends."""

@@ -98,3 +98,24 @@ async def test_a_media_type_that_no_header_can_carry() -> None:
     await gateway.aml.upload_document(received, "image/png")
 
     assert [request.headers["content-type"] for request in recorder.sent] == ["image/png"]
+
+
+class OfDjango(io.BytesIO):
+    name, content_type = "scan.pdf", "image/x-own"
+
+
+class OfQuart(OfDjango):
+    """As Werkzeug's FileStorage, whose `name` is that of the field."""
+
+    name, filename = "document", "scan.pdf"
+
+
+@pytest.mark.parametrize("kind", [OfDjango, OfQuart])
+async def test_a_plain_file_of_a_framework_has_its_name_and_its_type(kind: type[OfDjango]) -> None:
+    async with taking() as (url, taker), session(url) as gateway:
+        await gateway.aml.upload_document(kind(b"scan"))
+        await gateway.aml.upload_document(Multipart({}, {"front": kind(b"scan")}))
+
+    alone, form = taker.uploads
+    assert alone.framing[0] == "image/x-own"
+    assert b'filename="scan.pdf"\r\nContent-Type: image/x-own\r\n\r\nscan' in form.body

@@ -1,10 +1,11 @@
 """Files and forms that cannot be sent: refused before anything is, in words that show nothing."""
 
+import asyncio
 import gzip
 import io
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import httpx
@@ -26,6 +27,13 @@ class UploadFile:
 
     async def read(self, size: int = -1) -> bytes:
         return self.file.read(size)
+
+
+class Reading:
+    """It has no more of a file."""
+
+    def read(self, size: int = -1) -> bytes:
+        return b""[:size]
 
 
 class Failing(io.BytesIO):
@@ -73,12 +81,13 @@ FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a disk error": (lambda _: Failing(OSError(5, "I/O error", CANARY)), "unreadable file: I/O"),
     "cut, and compressed": (lambda _: _cut_archive(), "unreadable file: EOFError"),
     "no number": (lambda _: Failing(io.UnsupportedOperation(CANARY)), "UnsupportedOperation"),
-    "an upload of a framework": (lambda _: UploadFile(), "lacks methods"),
+    "an upload of a framework": (lambda _: UploadFile(), "it is asynchronous: give its Path"),
+    "read() alone": (lambda _: Reading(), "lacks methods"),
 }
 
 GOOD = {"front": b"x"}
 NO_FIELD = "needs fields: a mapping of names to texts"
-NO_FILE = NO_TUPLE = "a file is a Path, bytes or an open file"
+NO_FILE = NO_TUPLE = r"a file is a pathlib\.Path, bytes or an open file"
 HALF = "half of a surrogate pair"
 FORMS: dict[str, tuple[Any, Any, str]] = {
     "fields: None": (None, GOOD, "needs fields"),
@@ -108,10 +117,13 @@ FORMS: dict[str, tuple[Any, Any, str]] = {
     "files: missing": ({}, {"a": Path("/nonexistent") / CANARY}, "unreadable file: "),
     "files: missing, named": ({}, {"a": ("b", Path("/nonexistent") / CANARY)}, "unreadable file: "),
     "files: folder": ({}, {"a": [b"x", Path("/")]}, "no regular file"),
-    "files: device": ({}, {"a": Path("/dev/null")}, "no regular file"),
+    "files: device": ({}, {"a": Path("/dev/null")}, "no regular file; a pipe has to be given open"),
+    "files: asynchronous": ({}, {"a": asyncio.StreamReader()}, "it is asynchronous: give its Path"),
+    "files: another path": ({}, {"a": PurePath(CANARY)}, NO_FILE),
 }
 CASES: dict[str, tuple[Callable[[Path], Any], str]] = {
     **FILES,
+    "another path": (lambda at: PurePath(at, CANARY), r"not .*: give pathlib\.Path\(content\)"),
     **{name: (_form(given), problem) for name, (*given, problem) in FORMS.items()},
 }
 
