@@ -74,16 +74,19 @@ async def test_the_wait_for_a_slot_is_not_the_gateways() -> None:
             url, access_token="t", max_connections=1, observers=[collector.observer], timeout=None
         ) as sending,
     ):
-        first = asyncio.create_task(CALLS["cancel_order"](sending))
+        first, *others = (asyncio.create_task(CALLS["cancel_order"](sending)) for _ in range(3))
         await waiting.wait()
-        second = asyncio.create_task(CALLS["cancel_order"](sending))
-        while " 1 waiting" not in repr(sending._caller.shared._transport):  # noqa: ASYNC110
+        while " 2 waiting" not in repr(sending._caller.shared._transport):  # noqa: ASYNC110
             await asyncio.sleep(0)
+        others[1].cancel()
+        await asyncio.wait(others[1:])
         may_answer.set()
-        await asyncio.gather(first, second)
+        await asyncio.gather(first, others[0])
 
+    (requests,) = collector.metrics()["http.client.request.duration"]
+    assert requests.count == 2  # the third was not sent
     (waits,) = collector.metrics()["gateway.client.slot.wait"]
-    assert waits.count == 1
+    assert waits.count == 2
     assert waits.sum > 0
     assert set(waits.attributes or ()) == {"server.address", "server.port"}
     assert waits.explicit_bounds == REQUEST
