@@ -86,6 +86,7 @@ def _with_settings(function: FunctionType, inherited: Collection[str]) -> inspec
         default = INHERITED if name in inherited else default
         one = inspect.Parameter(name, rest.KEYWORD_ONLY, default=default, annotation=kind)
         parameters.append(one)
+        function.__annotations__[name] = kind  # where pydantic looks for what the signature has
     made = vars(function)["__signature__"] = signature.replace(parameters=parameters)
     return made
 

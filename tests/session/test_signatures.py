@@ -13,6 +13,7 @@ from unittest.mock import create_autospec
 
 import httpx
 import pytest
+from pydantic import ValidationError, validate_call
 from tenacity import retry
 
 from gateway_sdk import GatewayError, GatewaySession, GatewayTransport, bulk, operations
@@ -123,6 +124,22 @@ async def test_a_default_that_is_shown_counts_as_not_given(name: str) -> None:
 def test_what_wraps_it_has_its_signature(name: str, wrap: Callable[[Any], Any]) -> None:
     """Without `self`, which a web framework would ask its callers for."""
     assert inspect.signature(wrap(found(name))) == inspect.signature(found(name))
+
+
+CHECKED: Final = [
+    name for name in METHODS if name[:3] in ("cur", "cus", "cou", "wal") and "bulk" not in name
+]
+
+
+@pytest.mark.parametrize("name", CHECKED)
+async def test_pydantic_checks_its_arguments(name: str) -> None:
+    """As for a tool of a language model; it has no schema of bytearray, nor of AsyncIterable."""
+    given, _ = valid(name)
+    called = validate_call(found(name))
+
+    await result_of(called, *given, deadline=5.0)
+    with pytest.raises(ValidationError, match="deadline"):
+        await result_of(called, *given, deadline="soon")
 
 
 def test_views_inherit_what_is_shown_as_a_default() -> None:
