@@ -279,7 +279,7 @@ class Call:
 
     def _put_token(self, token: AccessToken) -> None:
         self._token, self._sent.transmission.waits_for = token, None
-        self._sent.fields[0] = _field_of(token)
+        self._sent.fields[0] = self._sent.transmission.fields[0] = _field_of(token)
 
     async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
         options, began = self._options, time.monotonic()
@@ -364,7 +364,7 @@ class Call:
             fields = [*fields, *more]
         how = Transmission()
         if self._token is not None:
-            how.on_waited = self._take_token_again
+            how.on_waited, how.fields = self._take_token_again, fields
         how.sent, how.check = not self._shared.tells_what_was_sent, self._scope.check
         return Request(self._request, base, fields, self._options.timeout, how)
 
