@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from benchmarks import resume
-from gateway_sdk import JournalError, _files, bulk
+from gateway_sdk import JournalError, Outcome, _files, bulk
 from gateway_sdk._files import LockFile
 from gateway_sdk.bulk._wal import begin_log, problem_of_log
 from tests.bulk.runs import JOB, created, fetch, job_of, refused, same, session
@@ -41,12 +41,21 @@ def test_an_error_in_resuming_is_found() -> None:
     ]  # fmt: skip
 
 
-async def killed(path: Path, kept: Path, *ends: str) -> None:
+Copy = Callable[[str, str], object]
+
+
+def backup(path: str, kept: str) -> None:
+    """Copy a journal by means of SQLite, which adds the rows of its log."""
+    with closing(sqlite3.connect(path)) as journal, closing(sqlite3.connect(kept)) as copied:
+        journal.backup(copied)
+
+
+async def killed(path: Path, kept: Path, *ends: str, copy: Copy = shutil.copy) -> None:
     """Copy some of the files of a run that was killed when it had sent a request."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         for end in ends:
-            shutil.copy(f"{path}{end}", f"{kept}{end}")
+            copy(f"{path}{end}", f"{kept}{end}")
         return created(request)
 
     async with session(answer) as gateway:
@@ -62,10 +71,13 @@ USES: list[Callable[[Path], object]] = [
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_journal_without_its_log_is_refused(path: Path, use: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize("copy", [shutil.copy, backup])
+def test_a_journal_without_its_log_is_refused(
+    path: Path, copy: Copy, use: Callable[[Path], object]
+) -> None:
     """Its newest rows are in the log: the request would be sent again, without a word."""
     kept = path.with_name("kept.db")
-    asyncio.run(killed(path, kept, ""))
+    asyncio.run(killed(path, kept, "", copy=copy))
 
     for _ in range(2):  # nor does the refusal leave an empty log
         with pytest.raises(JournalError, match=r"its log kept\.db-wal is missing: move both files"):
@@ -75,6 +87,8 @@ def test_a_journal_without_its_log_is_refused(path: Path, use: Callable[[Path], 
     with closing(sqlite3.connect(kept)) as database:
         database.execute("pragma journal_mode = delete")
     assert asyncio.run(fetch(kept, ["Bob"], same))["Bob"].value == "Bob"
+    if copy is backup:
+        assert asyncio.run(fetch(kept, ["Ada"], refused))["Ada"].outcome is Outcome.UNKNOWN
 
 
 async def test_a_run_that_is_killed_at_its_beginning_leaves_its_log(path: Path) -> None:
