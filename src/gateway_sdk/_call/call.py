@@ -35,7 +35,7 @@ from gateway_sdk._http.request import (
 )
 from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
 from gateway_sdk._waiting import is_done_within
-from gateway_sdk.auth.source import Ours, StaticTokenSource, fetch_token, invalidate, ready_token
+from gateway_sdk.auth.source import Builtin, StaticTokenSource, fetch_token, invalidate, ready_token
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     GatewayError,
@@ -257,7 +257,7 @@ class Call:
                     raise
                 self._renewed = True
             else:
-                if isinstance(source, Ours):
+                if isinstance(source, Builtin):
                     source.note_success(self._token)
                 silence = self._options.silence
                 if silence.lacks_login or silence.seconds:  # else it has answered, or was not asked

@@ -21,7 +21,7 @@ from gateway_sdk.auth._stores.store import (
     UnusableRecordError,
     prepare_folder_of,
 )
-from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, Ours
+from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, Builtin
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -75,7 +75,7 @@ _LAST_SAVE: Final = 2.0
 """Seconds that the end of a program waits for a token to be saved."""
 
 
-class SharedTokenSource(Ours, NotPickled):
+class SharedTokenSource(Builtin, NotPickled):
     """A token source for any number of callers, tasks and sessions in one event loop at a time.
 
     A token that works is returned without waiting, and renewed in the background when it is about

@@ -60,14 +60,14 @@ AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]]
 """What a session accepts as its `access_token`."""
 
 
-class Ours:
-    """Base of our sources, which have `ready`; a subclass of the user's may have other tokens."""
+class Builtin:
+    """Base of the sources of this package, which have `ready`; a subclass may have other tokens."""
 
     def note_success(self, token: AccessToken) -> None:
         """Note that the gateway accepted a token."""
 
 
-class StaticTokenSource(Ours):
+class StaticTokenSource(Builtin):
     """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
@@ -94,7 +94,7 @@ class StaticTokenSource(Ours):
         return token.value if token.expires_at is None else None
 
 
-class FunctionTokenSource(Ours):
+class FunctionTokenSource(Builtin):
     """A coroutine function; a `Token` with an end is kept until near it, for all callers."""
 
     # What has no end is asked for by each attempt: it may depend on the caller's context.
@@ -194,7 +194,7 @@ def invalidate(source: TokenSource, token: AccessToken) -> None:
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
     known: Any = source
-    return known.ready() if Ours in type(source).__bases__ else None
+    return known.ready() if Builtin in type(source).__bases__ else None
 
 
 @hiding_frames(GatewayError)
