@@ -66,8 +66,7 @@ sent to a server that is fast, would hold the loop until its end."""
 class Body(httpx.AsyncByteStream):
     chunks: Callable[[], AsyncGenerator[bytes, None]]  # from the beginning each time
     content_type: str
-    length: int | None  # bytes; None if unknown until the end
-    replayable: bool
+    length: int | None  # bytes; None if unknown until the end: then it can be read only once
     whole: bytes | None = None  # a small one is sent in one chunk
     on_progress: OnProgress | None = None
     _reported: int = -1
@@ -76,12 +75,12 @@ class Body(httpx.AsyncByteStream):
 
     @property
     def can_be_sent(self) -> bool:
-        return self.replayable or not self._sending
+        return self.length is not None or not self._sending
 
     async def begin(self) -> None:
         """Wait for the first chunk of what can be read only once, before a connection does."""
         # Servers close a connection that is silent for some seconds: the stream would be lost.
-        if not self.replayable:
+        if self.length is None:
             self._begun, own = self._begin(), OwnCancellation()
             await anext(self._begun)
             await own.raise_that_of_others()
@@ -203,7 +202,7 @@ def _of_bytes(content: bytes, content_type: str) -> Body:
     async def chunks() -> AsyncGenerator[bytes, None]:
         yield content
 
-    return Body(chunks, content_type, len(content), replayable=True, whole=content)
+    return Body(chunks, content_type, len(content), whole=content)
 
 
 def _of_source(source: Source, content_type: str) -> Body:
@@ -211,7 +210,6 @@ def _of_source(source: Source, content_type: str) -> Body:
         lambda: files.from_thread(source.chunks, ahead=source.ahead),
         content_type,
         source.length,
-        replayable=source.length is not None,
         whole=b"".join(source.chunks()) if source.in_memory else None,
     )
 
@@ -245,7 +243,7 @@ def _of_stream(content: AsyncIterable[Any]) -> Body:
             if isinstance(iterator, AsyncGenerator):
                 await iterator.aclose()
 
-    return Body(chunks, BINARY, length=None, replayable=False)
+    return Body(chunks, BINARY, length=None)
 
 
 async def _position_of(stream: Any) -> int:
