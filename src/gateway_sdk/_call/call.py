@@ -31,7 +31,9 @@ from gateway_sdk._http.request import (
     OnProgress,
     PreparedRequest,
     RequestTemplate,
+    authorization,
     prepare,
+    replace_fields,
 )
 from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
 from gateway_sdk._waiting import is_done_within
@@ -156,8 +158,6 @@ class Call:
                 if isinstance(body, Unchecked):
                     body = body()
                 template = self._template()
-                if self._options.more:
-                    template = template.with_more(self._options.more)
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:
                     value = await self._send_document(
@@ -279,7 +279,8 @@ class Call:
 
     def _put_token(self, token: AccessToken) -> None:
         self._token, self._sent.transmission.waits_for = token, None
-        self._sent.fields[0] = self._sent.transmission.fields[0] = _field_of(token)
+        field = authorization(text_of(token))
+        self._sent.fields[0] = self._sent.transmission.fields[0] = field
 
     async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
         options, began = self._options, time.monotonic()
@@ -356,12 +357,13 @@ class Call:
         await self._shared.sleep(seconds)
 
     def _request_with_token(self) -> Request:
-        base, fields = self._request.base, self._request.fields
+        base, fields, more = self._request.base, self._request.fields, self._options.more
         if self._token is not None:  # else the template has it
-            fields = [_field_of(self._token), *fields]
-        if self._watch is not None and (more := self._watch.begun(len(self._attempts) + 1)):
-            base = cast("RequestTemplate", base).without(more)
-            fields = [*fields, *more]
+            fields = [authorization(text_of(self._token)), *fields]
+        if self._watch is not None and (added := self._watch.begun(len(self._attempts) + 1)):
+            more = replace_fields(more, added)
+        if more:
+            base, fields = base.without(more), [*fields, *more]
         how = Transmission()
         if self._token is not None:
             how.on_waited, how.fields = self._take_token_again, fields
@@ -443,7 +445,3 @@ class Connecting(Call):  # it ends before its request, with a connection for the
             self._scope.phase, name = how.phase, type(error).__name__
             self._add_attempt(Outcome.NOT_SENT, name, how, time.monotonic() - began)
             raise
-
-
-def _field_of(token: AccessToken) -> tuple[bytes, bytes]:
-    return b"Authorization", b"Bearer " + text_of(token).encode("ascii")

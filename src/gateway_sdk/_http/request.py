@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -88,6 +87,14 @@ class RequestBase:
         self.lines: bytes = field_lines(fields)  # the same as they are sent
         self.names: frozenset[bytes] = frozenset(name.lower() for name, _ in fields)
 
+    def without(self, more: RawHeaders) -> "RequestBase":
+        """Return the same without the fields that *more* replaces; usually there are none."""
+        taken = {name.lower() for name, _ in more}
+        if taken.isdisjoint(self.names):
+            return self
+        kept = [field for field in self.fields if field[0].lower() not in taken]
+        return RequestBase(self.method.decode("ascii"), self.address, kept)
+
 
 class RequestTemplate(RequestBase):
     # Its fields are those of every request: without Content-Type, the length of the body, and
@@ -117,8 +124,7 @@ class RequestTemplate(RequestBase):
             fields.append((b"token", token_header.get_secret_value().encode("latin-1")))
         self.has_token: bool = access_token is not None
         if access_token is not None:
-            bearer = b"Bearer " + access_token.get_secret_value().encode("ascii")
-            fields.append((b"Authorization", bearer))
+            fields.append(authorization(access_token.get_secret_value()))
         super().__init__(operation.method, base_url, fields)
         self.operation: Operation[Any] = operation
         self._placeholders = _PLACEHOLDER.findall(operation.path)
@@ -137,20 +143,6 @@ class RequestTemplate(RequestBase):
         for name, part in zip(names, self._parts[1:], strict=True):
             path += _segment(name, values[name]).encode("ascii") + part
         return path
-
-    def with_more(self, more: RawHeaders) -> "RequestTemplate":
-        made = copy(self)
-        fields = replace_fields(self.fields, more)
-        RequestBase.__init__(made, self.operation.method, self.address, fields)
-        return made
-
-    def without(self, more: RawHeaders) -> RequestBase:
-        """Return the same without the fields that *more* replaces; usually there are none."""
-        taken = {name.lower() for name, _ in more}
-        if taken.isdisjoint(self.names):
-            return self
-        kept = [field for field in self.fields if field[0].lower() not in taken]
-        return RequestBase(self.operation.method, self.address, kept)
 
 
 def _segment(placeholder: str, value: object) -> str:
@@ -284,6 +276,10 @@ def framing(method: str, length: int | None, content_type: str | None) -> RawHea
     if length is None:
         return [media_type, (b"Transfer-Encoding", b"chunked")]
     return [media_type, (b"Content-Length", b"%d" % length)]
+
+
+def authorization(token: str) -> tuple[bytes, bytes]:
+    return b"Authorization", b"Bearer " + token.encode("ascii")
 
 
 def field_lines(fields: RawHeaders) -> bytes:
