@@ -44,6 +44,8 @@ REPLIES: Final = {
 }
 STATISTICS: Final = b"/statistics"
 END: Final = b"\r\n\r\n"
+HELLO: Final = 0x16
+"""The first byte of TLS (RFC 8446, 5.1); without an answer, a client would wait for seconds."""
 LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 TARGET: Final = re.compile(r"(?:/(\d+)ms)?(/.*)")
 AWAKE: Final = 0.005
@@ -107,8 +109,10 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Answer every request that is complete, and hang up on who speaks TLS."""
         self._read += data
+        if self._read[0] == HELLO:
+            self._transport.abort()
         while (end := self._read.find(END) + len(END)) >= len(END):
             found = LENGTH.search(self._read, 0, end)
             whole = end + (int(found[1]) if found else 0)
