@@ -131,29 +131,24 @@ class Exchange(httpx.AsyncByteStream):
             await self._flush()
             self.connection.limit_unsent(None)
 
-    async def _send_chunks(self, content: AsyncIterable[bytes], length: int | None) -> None:
+    async def _send_chunks(self, content: AsyncIterable[bytes], left: int | None) -> None:
         # Not before: content that has begun may be impossible to send again.
         chunks, cut = aiter(content), OwnCancellation()
-        unsent, left = b"", length
         while True:
             chunk = await self._next_chunk(chunks, cut)
             await cut.raise_that_of_others()  # of content that cancels its own caller
             if chunk is None:
                 break
-            if left is None:
-                unsent += b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
-            elif (left := left - len(chunk)) < 0:
+            if left is not None and (left := left - len(chunk)) < 0:
                 raise httpx.LocalProtocolError("more content than its Content-Length")
-            else:
-                unsent += chunk
-            if not await self._write(unsent) or self._reply_is_final:
+            if left is None and chunk:  # joined, because `%` makes room for more, and gives it back
+                chunk = b"".join((b"%x\r\n" % len(chunk), chunk, b"\r\n"))
+            if not await self._write(chunk) or self._reply_is_final:
                 return
-            unsent = b""
         if left:
             raise httpx.LocalProtocolError("less content than its Content-Length")
-        if left is None:
-            unsent += b"0\r\n\r\n"
-        self._is_sent = not (unsent or self._head) or await self._write(unsent)
+        end = b"0\r\n\r\n" if left is None else b""
+        self._is_sent = not (end or self._head) or await self._write(end)
 
     async def _next_chunk(self, chunks: AsyncIterator[bytes], cut: OwnCancellation) -> bytes | None:
         """Wait for a chunk; empty if the reply makes it unnecessary, None after the last one."""
