@@ -45,9 +45,10 @@ File: TypeAlias = Path | bytes | OpenFile | ReceivedFile
 
 BINARY: Final = "application/octet-stream"
 
-CHUNK: Final = 2**18
+CHUNK: Final = 2**19
 """Bytes that are read and sent at once: few enough for progress and cancellation to be prompt; a
-chunk from the thread costs about 0.1 ms, and more bytes leave the CPU cache."""
+chunk from the thread costs about 0.1 ms, and more bytes leave the CPU cache. Half of it takes a
+fifth more CPU time."""
 
 _PIPE: Final = 2**16  # bytes of one read of what cannot seek: a pipe may be slow to fill more
 
