@@ -20,20 +20,13 @@ MARKERS = (
     "gateway_fault(operation, fault, *values, at=None, times=None, rate=1.0): a fault of a gateway",
 )
 PASSED = pytest.StashKey[bool]()
-# What the marker `gateway` takes, and its defaults.
-OPTIONS: Mapping[str, Any] = {
-    "seed": 0,
-    "strict": False,
-    "allow": (),
-    "keep_bodies": False,
-    "session": {},
-}
-KINDS: Mapping[str, tuple[Any, str]] = {
-    "seed": (int, "a whole number"),
-    "strict": (bool, "True or False"),
-    "allow": (list | tuple | set, "a list of operations, such as ['cancel_order']"),
-    "keep_bodies": (bool, "True or False"),
-    "session": (Mapping, "a mapping of settings, such as {'deadline': 5}"),
+# What the marker `gateway` takes: the default, the type, and its name.
+OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
+    "seed": (0, int, "a whole number"),
+    "strict": (False, bool, "True or False"),
+    "allow": ((), (list, tuple, set), "a list of operations, such as ['cancel_order']"),
+    "keep_bodies": (False, bool, "True or False"),
+    "session": ({}, Mapping, "a mapping of settings, such as {'deadline': 5}"),
 }
 
 
@@ -162,12 +155,12 @@ def gateway_tenant(
 
 def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faults]":
     """Return what the markers of the test ask for; a later one replaces single options."""
-    options = dict(OPTIONS)
+    options = {name: default for name, (default, *_) in OPTIONS.items()}
     for mark in _marks_of(request.node, "gateway"):
         if mark.args or not mark.kwargs.keys() <= OPTIONS.keys():
             raise TypeError(f"gateway() takes keyword arguments only: {', '.join(OPTIONS)}")
         for name, value in mark.kwargs.items():
-            kind, words = KINDS[name]
+            _, kind, words = OPTIONS[name]
             if not isinstance(value, kind):
                 raise TypeError(f"gateway({name}=) takes {words}, not {type(value).__name__}")
         options |= mark.kwargs

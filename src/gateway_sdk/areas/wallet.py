@@ -184,7 +184,7 @@ def _orders_of(page: Any, name: str | None) -> tuple[str | None, list[Any] | Non
     """Find the orders of a page, and their name; None if it has another shape than is assumed."""
     if isinstance(page, dict):
         lists = [one for one in page.items() if isinstance(one[1], list)]
-        if not lists and page.get(name, ...) is None:  # as Go writes a list that is empty
+        if not lists and name in page and page[name] is None:  # as Go writes an empty list
             return name, []
         return lists[0] if len(lists) == 1 else (name, None)
     if page is None:
