@@ -44,7 +44,7 @@ def problem_of_log(journal: Path) -> str:
     if (header[18:20], version) != (_WAL_MODE, _UNDER_WAY) or has_log or log.exists():
         return ""
     return (
-        f"lacks its newest rows: a run was killed, and its log {log.name} is missing: move both "
-        "files together; if another program has closed the journal, and nothing is missing, "
-        f'sqlite3 {path.name} "pragma journal_mode = delete" says so'
+        f"lacks its newest rows: it was copied in a run, or a run was killed; its log {log.name} "
+        "is missing: move both files together; if another program has closed the journal, and "
+        f'nothing is missing, sqlite3 {path.name} "pragma journal_mode = delete" says so'
     )
