@@ -33,7 +33,7 @@ def replying(*pages: Any) -> tuple[GatewaySession, list[int]]:
         (lambda orders: orders, []),
         (lambda orders: {"orders": orders, "total": 3}, {"orders": [], "total": 3}),
         (lambda orders: orders, None),
-        (lambda orders: {"orders": orders}, {"orders": None, "total": None}),
+        (lambda orders: {"orders": orders}, {"orders": None, "notes": ["last"]}),
     ],
 )
 async def test_pages_end_at_an_empty_one(

@@ -183,9 +183,9 @@ def _page_request(page: int, take: int) -> Unchecked:
 def _orders_of(page: Any, name: str | None) -> tuple[str | None, list[Any] | None]:
     """Find the orders of a page, and their name; None if it has another shape than is assumed."""
     if isinstance(page, dict):
-        lists = [one for one in page.items() if isinstance(one[1], list)]
-        if not lists and name in page and page[name] is None:  # as Go writes an empty list
+        if name in page and page[name] is None:  # as Go writes an empty list
             return name, []
+        lists = [one for one in page.items() if isinstance(one[1], list)]
         return lists[0] if len(lists) == 1 else (name, None)
     if page is None:
         return name, []
