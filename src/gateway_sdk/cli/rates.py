@@ -416,7 +416,7 @@ def _on_workers(workers: int | None, address: str | None) -> dict[str, Any]:
 
 
 def _fetch(run: Run, journal: Path, options: dict[str, Any]) -> None:
-    # The journal is for one gateway, and each sandbox has another address.
+    # A job has the gateway's address in its name; a sandbox in this process has none.
     job = SANDBOX_JOB if GIVEN["sandbox"] else None
     options = {"journal": journal, "job": job, **options}
     try:
