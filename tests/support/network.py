@@ -225,8 +225,8 @@ class Network:
         self.ends: list[float] = []
         self.losses: list[float] = []
 
-        async def connect(dialler: dial.Dialler) -> Connection:
-            return await self._connect(dialler._host)
+        async def connect(dialler: dial.Dialler) -> tuple[object, Connection]:
+            return dialler._host, await self._connect(dialler._host)
 
         monkeypatch.setattr(dial.Dialler, "connect", connect)
         for module in (dial, route):

@@ -42,7 +42,7 @@ class Peer:
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[Connection, Peer]]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        connection = await Dialler("127.0.0.1", listener.getsockname()[1]).connect()
+        _, connection = await Dialler("127.0.0.1", listener.getsockname()[1]).connect()
         end, _ = listener.accept()
         end.settimeout(0)
         try:

@@ -66,7 +66,7 @@ class Names:
 
     async def dial(self, *hosts: str) -> str:
         """Return the address that was connected to; no other socket is left then."""
-        with await self.dialler(*hosts)._dial() as end:
+        with (await self.dialler(*hosts)._dial())[1] as end:
             return str(end.getpeername()[0])
 
     def let_wait(self, host: str) -> asyncio.Future[None]:
@@ -104,7 +104,7 @@ async def test_a_silent_address_is_tried_later_for_a_while(
     for seconds, first in ((0.0, V6), (50.0, V4), (10.0, V6)):
         passed[0] += seconds
         names.tried.clear()
-        with await dialler._dial() as end:
+        with (await dialler._dial())[1] as end:
             assert end.getpeername()[0] == V4
         assert names.tried[0] == first
 
@@ -114,7 +114,7 @@ PROBES: Final = {"TCP_KEEPIDLE": 3, "TCP_KEEPALIVE": 3, "TCP_KEEPINTVL": 3, "TCP
 
 async def test_the_system_probes_what_is_silent(names: Names) -> None:
     """Set before connecting: some systems do not take it later."""
-    with await names.dialler(V4)._dial() as end:
+    with (await names.dialler(V4)._dial())[1] as end:
         assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         found = {
             name: end.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
@@ -184,7 +184,7 @@ async def test_a_cancelled_connect_leaves_no_socket(names: Names) -> None:
         cancelled += call.cancelled()
         if not call.cancelled():
             connected += 1
-            call.result().abort()
+            call.result()[1].abort()
         await turns(4)
         with suppress(BlockingIOError):
             while number % 3 == 0:

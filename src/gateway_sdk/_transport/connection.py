@@ -53,7 +53,6 @@ class Connection(asyncio.Protocol):
         # rest and was taken again (0.0: never).
         self.ends_at = self._fit_until = math.inf
         self.opened_at = self.rested_at = self.taken_at = 0.0
-        self.peer: object = None  # the address that it is connected to
         self.has_left = False  # whether the server ended it at rest
 
     # Called by the event loop.

@@ -49,20 +49,18 @@ class Dialler:
         # that would be the same replica for ever.
         self._avoided: dict[Any, float] = {}
 
-    async def connect(self) -> Connection:
-        """Open a connection; if the caller is cancelled, no socket stays open."""
-        end = await self._dial()
+    async def connect(self) -> tuple[object, Connection]:
+        """Open a connection to an address; if the caller is cancelled, no socket stays open."""
+        place, end = await self._dial()
         _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=end)
-        with suppress(OSError):  # it has been closed already
-            connection.peer = end.getpeername()
-        return connection
+        return place, connection
 
-    def avoid(self, peer: object) -> None:
+    def avoid(self, place: object) -> None:
         """Try other addresses first for a while: what was connected to does not answer."""
-        self._avoided[peer] = asyncio.get_running_loop().time() + AVOIDED
+        self._avoided[place] = asyncio.get_running_loop().time() + AVOIDED
 
-    async def _dial(self) -> socket.socket:
-        """Return a connected socket; all other sockets that were tried are closed."""
+    async def _dial(self) -> tuple[object, socket.socket]:
+        """Return an address and its connected socket; all others that were tried are closed."""
         # Happy eyeballs (RFC 8305). asyncio's own (`happy_eyeballs_delay=`) leaves sockets open
         # when it is cancelled.
         addresses, now = _alternating(await self.addresses()), asyncio.get_running_loop().time()
@@ -70,13 +68,13 @@ class Dialler:
         addresses.sort(key=lambda address: address[4] in self._avoided)
         try:
             if len(addresses) == 1:
-                return await _connect(addresses[0])
+                return addresses[0][4], await _connect(addresses[0])
             number, end = await _race(addresses)
         except OSError:  # the name may have other addresses now
             self._found_at = -math.inf
             raise
         self._avoided |= {address[4]: now + AVOIDED for address in addresses[:number]}
-        return end
+        return addresses[number][4], end
 
     async def addresses(self) -> Sequence[SocketAddress]:
         try:  # an IP address needs no thread

@@ -142,7 +142,7 @@ class Route:
     async def _open_with(self, tls: ssl.SSLContext, transmission: Transmission) -> Connection:
         proxy, (host, _) = self.proxy, _address_of(self._url)
         transmission.proxy = self._proxy_name
-        connection = await self._dialler.connect()
+        place, connection = await self._dialler.connect()
         self._note(connection)
         connected_at = asyncio.get_running_loop().time()
         try:
@@ -159,7 +159,7 @@ class Route:
             if isinstance(error, OSError) or (
                 asyncio.get_running_loop().time() - connected_at >= DELAY
             ):
-                self._dialler.avoid(connection.peer)
+                self._dialler.avoid(place)
             connection.abort()
             raise
         return connection
