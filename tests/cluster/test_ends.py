@@ -1,18 +1,20 @@
 """Processes end, stop or lack something: the run goes on, or says what is wrong."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from gateway_sdk import RateLimit, bulk
+from gateway_sdk import RateLimit, bulk, cluster
 from gateway_sdk.bulk import BulkResult
+from gateway_sdk.bulk.results import StoredValue
 from gateway_sdk.cluster import _ENDS, _Chunks, _dask
 from gateway_sdk.cluster._worker import Sealed
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
@@ -20,6 +22,7 @@ from gateway_sdk.outcome import Outcome
 from tests.cluster import jobs
 from tests.cluster.conftest import ROOT, Cluster, Gateway
 from tests.cluster.test_run import Results, assert_holds, results_of, until_nothing_is_left
+from tests.support import virtual_time
 from tests.support.ports import free_port
 
 FULL = pytest.mark.full
@@ -278,7 +281,7 @@ async def test_an_item_that_ends_each_worker_is_done_alone_and_named(
 
     async def do(_: _dask.Workers, sealed: Sealed) -> Any:
         _, _, items = sealed.open()
-        done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value=None)
+        done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value=StoredValue(""))
         if 7 in items and next(left, None) is not None:
             return None
         return dict.fromkeys(range(len(items)), done), None
@@ -292,6 +295,33 @@ async def test_an_item_that_ends_each_worker_is_done_alone_and_named(
     assert len(results) == 20
 
 
+@virtual_time.in_virtual_time
+async def test_no_chunk_begins_while_the_user_leaves_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Values of 9 MB, two of which fill a chunk; the user takes one each minute."""
+    given = 0
+
+    async def do(_: _dask.Workers, sealed: Sealed) -> Any:
+        nonlocal given
+        done = list[BulkResult[Any, Any]]()
+        for item in sealed.open()[2][:2]:
+            value = StoredValue(json.dumps(str(item) * 9_000_000))
+            done.append(BulkResult(item=(), error=None, elapsed=0.0, _value=value))
+        given += len(done)
+        return dict(enumerate(done)), None
+
+    monkeypatch.setattr(_dask.Workers, "do", do)
+    taken = list[int]()
+    async with aclosing(cluster.run(jobs.same, range(10), at_once=2)) as results:
+        async for result in results:
+            taken.append(int(result.value[0]))
+            await asyncio.sleep(60)
+            assert given <= len(taken) + 5  # one waits, and two chunks of two have begun
+
+    assert sorted(taken) == list(range(10))
+
+
 async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -301,7 +331,7 @@ async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_re
     async def do(sealed: Sealed) -> Any:
         begun.set()
         await may_end.wait()
-        done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value="done")
+        done = BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value=StoredValue('"done"'))
         return dict.fromkeys(range(2), done), None
 
     chunks = _Chunks(Mock(do=do, aclose=AsyncMock()), 2, None, 1, None)

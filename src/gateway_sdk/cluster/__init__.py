@@ -23,8 +23,17 @@ from typing_extensions import TypeVar
 
 from gateway_sdk import bulk, operations
 from gateway_sdk.bulk import BulkResult, Progress
-from gateway_sdk.bulk.results import Results as Yielded
-from gateway_sdk.cluster._worker import ONCE, EndOfRun, Kept, Sealed, Work, call_by_name, failed
+from gateway_sdk.bulk.results import Results as Yielded, value_of
+from gateway_sdk.cluster._worker import (
+    FULL,
+    ONCE,
+    EndOfRun,
+    Kept,
+    Sealed,
+    Work,
+    call_by_name,
+    failed,
+)
 from gateway_sdk.errors import GatewayError, InvalidArgumentError, needing_extra
 from gateway_sdk.outcome import Advice, Outcome, Repeatability
 from gateway_sdk.rate_limit import RateLimit
@@ -79,7 +88,8 @@ def run(
     For what may be made twice: a cluster does the work of a worker that dies again. Results,
     errors, progress, outages and the journal are those of `gateway_sdk.bulk.run`; a value is the
     JSON of what the function returned. This program writes the journal: if it is killed, the same
-    call goes on. It holds up to `2 * at_once * chunk` items and the values of `at_once` chunks.
+    call goes on. It holds up to `2 * at_once * chunk` items and the values of `at_once` chunks; no
+    chunk begins while more than 16 MiB of values wait for you to take them.
 
     Args:
         work: A coroutine function of a session and an item, which workers can import; or the name
@@ -223,6 +233,7 @@ async def _until_closed(
     try:
         async with aclosing(results):
             async for result in results:
+                chunks.take(result.item)
                 yield result
     except EndOfRun as end:
         raise end.error from None
@@ -254,6 +265,8 @@ class _Chunks:
             self._free.put_nowait(slot)
         self._alone = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._untaken: dict[int, int] = {}  # by item: characters of its value, until it is taken
+        self._taken = asyncio.Event()
 
     async def call(self, item: Any) -> Any:
         """Return the result of the item in a worker."""
@@ -262,9 +275,17 @@ class _Chunks:
         one = _Waiting(item, asyncio.get_running_loop().create_future())
         self._waiting.put_nowait(one)
         result = await one.result
-        if self._load is None or result.error is not None:
+        if result.error is not None:
+            return result
+        self._untaken[id(item)] = len(value_of(result).text)
+        if self._load is None:
             return result
         return replace(result, _value=self._load(result.value))
+
+    def take(self, item: Any) -> None:
+        """Note that the user gets the result of the item."""
+        self._untaken.pop(id(item), None)
+        self._taken.set()
 
     def _begin(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -276,6 +297,9 @@ class _Chunks:
             chunk = [await self._waiting.get()]
             await asyncio.sleep(_LINGER)
             slot = await self._free.get()
+            while sum(self._untaken.values()) > FULL:
+                self._taken.clear()
+                await self._taken.wait()
             size = ceil((1 + self._waiting.qsize()) / (1 + self._free.qsize()))
             while len(chunk) < min(size, self._size):
                 chunk.append(self._waiting.get_nowait())

@@ -20,8 +20,9 @@ from gateway_sdk.outcome import Outcome
 from gateway_sdk.rate_limit import RateLimit
 from gateway_sdk.session import GatewaySession
 
-_FULL: Final = 2**24
-"""Bytes of values after which a chunk takes no more items: the program gives the others again."""
+FULL: Final = 2**24
+"""Bytes of values after which a chunk takes no more items: the program gives the others again. It
+begins no chunk while so many wait for the user."""
 
 _IDLE: Final = 3.0
 """Seconds without a chunk after which a session is closed."""
@@ -179,7 +180,7 @@ async def _results(work: Work, gateway: GatewaySession, items: Sequence[Any]) ->
             errors[number] = error
             raise
 
-    new = takewhile(lambda _: kept.size <= _FULL, enumerate(items))
+    new = takewhile(lambda _: kept.size <= FULL, enumerate(items))
     key, calls = itemgetter(0), work.concurrency
     run = bulk.run(once, new, key=key, journal=kept, concurrency=calls, patience=0)
     try:
