@@ -310,6 +310,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"concurrency": 0}, "concurrency must be a whole number of at least 1, 'adaptive'"),
     ({"load": 3}, "load must be a plain function"),
     ({"address": 3}, "address must be the address of a scheduler"),
+    ({"allow_insecure": True, "address": ""}, "address must be the address of a scheduler"),
     ({"allow_insecure": "no"}, "allow_insecure must be True or False"),
     ({"session": [1]}, "session must be a mapping"),
     ({"address": "tcp://10.0.0.1:8786", "security": True}, "security must be Dask's Security"),

@@ -138,7 +138,7 @@ def run(
         "session": (session, (Mapping, NoneType), "a mapping with settings"),
     }
     for name, (value, kind, wanted) in kinds.items():
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or value == "":
             raise InvalidArgumentError(f"must be {wanted}", field=name)
     function = _function(work)
     # What `bulk.run` checks else only in a worker, or with a journal.
