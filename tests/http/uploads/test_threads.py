@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import pytest
 
 from gateway_sdk import (
+    ConnectionFailedError,
     DeadlineExceededError,
     GatewayError,
     GatewaySession,
@@ -103,6 +104,9 @@ async def test_a_stream_is_closed_when_its_call_ends() -> None:
         await asyncio.wait([call])
         assert closed
     await content.aclose()
+    with pytest.raises(ConnectionFailedError):  # the server is gone: nothing of it is sent
+        await session(url).aml.upload_document(stream())
+    assert closed == [True, True]
 
 
 class Hanging(io.BytesIO):
