@@ -1,13 +1,7 @@
 """The body of a request: made of the user's content, sent in chunks, and again where possible."""
 
 import asyncio
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, field

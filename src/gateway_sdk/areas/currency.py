@@ -115,8 +115,8 @@ class CurrencyArea(Area):
         operation = operations.EXCHANGE_RATE_SERIES
         given = cast("dict[str, Any]", settings)
         caller = self._caller
-        own = {name: given.pop(name) for name in ("headers",) if name in given}
-        caller.options.of_one_call(operation.name, cast("PerCall", own))  # what is wrong, at once
+        own: PerCall = {"headers": given.pop("headers")} if "headers" in given else {}
+        caller.options.of_one_call(operation.name, own)  # what is wrong, at once
         if into is not None:
             check_type(into)
         exact = False  # whether the journal has the reply itself, with all digits
@@ -132,7 +132,7 @@ class CurrencyArea(Area):
         async def fetch(query: "Query") -> Any:
             body = Unchecked(lambda: as_model(models.ExchangeRateSeriesRequest, query))
             call = Call(caller.shared, caller.options, operation, into)
-            value = await call.run(cast("PerCall", own), body=body)
+            value = await call.run(own, body=body)
             is_json = exact and isinstance(value, list | dict)
             return StoredValue(json_of(cast("RawReply", call.reply))) if is_json else value
 
