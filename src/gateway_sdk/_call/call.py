@@ -33,7 +33,6 @@ from gateway_sdk._http.request import (
     RequestTemplate,
     authorization,
     prepare,
-    replace_fields,
 )
 from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
 from gateway_sdk._waiting import is_done_within
@@ -360,8 +359,8 @@ class Call:
         base, fields, more = self._request.base, self._request.fields, self._options.more
         if self._token is not None:  # else the template has it
             fields = [authorization(text_of(self._token)), *fields]
-        if self._watch is not None and (added := self._watch.begun(len(self._attempts) + 1)):
-            more = replace_fields(more, added)
+        if self._watch is not None:
+            more = self._watch.begun(len(self._attempts) + 1, more)
         if more:
             base, fields = base.without(more), [*fields, *more]
         how = Transmission()

@@ -60,9 +60,8 @@ class Watch:
             self._told += 1
             tell(observer.call_started, self.call)
 
-    def begun(self, number: int) -> RawHeaders:
-        """Return the header fields that this attempt has to send too."""
-        fields: RawHeaders = []
+    def begun(self, number: int, fields: RawHeaders) -> RawHeaders:
+        """Return the fields with those that the observers add to this attempt, or replace."""
         for observer in self._observers:
             if more := tell(_added_fields, observer, self.call, number):
                 fields = replace_fields(fields, more)
