@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 from unittest.mock import ANY
 
@@ -156,6 +157,7 @@ def _document(value: Any) -> Callable[[], Any]:
     return lambda: DocumentsItem(verification_response=value)
 
 
+DOCUMENT = '{"documents":[{"verificationResponse":%s}]}'
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: OrderHistoryPage(page="12", take=5), "page\n  must be a whole number, not str"),  # type: ignore[arg-type]
     (lambda: OrderHistoryPage(page=1, take=True), "take\n  must be a whole number, not bool"),
@@ -214,6 +216,13 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: Revision.model_construct(key=CANARY), "value\n  is missing"),
     (_document({CANARY: float("nan")}), "verification_response\n  holds NaN or Infinity"),
+    *(
+        (
+            partial(PersonData.model_validate_json, DOCUMENT % odd),
+            "documents.0.verificationResponse\n  holds NaN or Infinity, which are not JSON",
+        )
+        for odd in ("NaN", "-Infinity", '{"a":[1,Infinity]}')
+    ),
     (_document([[{CANARY: {CANARY}}]]), "verification_response\n  must be a JSON value, not set"),
     (_document(_deep()), "verification_response\n  is nested too deeply"),
     (_document(_endless()), "verification_response\n  is nested too deeply"),

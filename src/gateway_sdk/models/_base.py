@@ -1,6 +1,6 @@
 """The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from functools import wraps
 from itertools import takewhile
@@ -13,6 +13,7 @@ from typing import (
     Literal,
     Self,
     TypeAlias,
+    cast,
     get_args,
     get_origin,
 )
@@ -37,8 +38,13 @@ from pydantic_core import (
     InitErrorDetails,
     PydanticCustomError,
     PydanticSerializationError,
+    SchemaSerializer,
 )
-from pydantic_core.core_schema import no_info_after_validator_function
+from pydantic_core.core_schema import (
+    SerializerFunctionWrapHandler,
+    no_info_after_validator_function,
+    wrap_serializer_function_ser_schema,
+)
 
 from gateway_sdk._python import Wire, safe_repr
 
@@ -50,6 +56,7 @@ PROBLEM: Final = "wrong_argument"
 """The type of the errors with words of ours, which differs from pydantic's own types."""
 _SHOWN_PROBLEMS: Final = 10
 Location: TypeAlias = tuple[str | int, ...]
+NOT_FINITE: Final = "holds NaN or Infinity, which are not JSON"
 HALF_OF_A_PAIR: Final = "holds half of a surrogate pair, which is no character"
 _WAY_OUT: Final = "gateway.send(operation, body={...}) can send it"
 
@@ -71,7 +78,7 @@ _WRONG: Final = {
     "greater_than_equal": "must fit into 64 bits",
     "less_than_equal": "must fit into 64 bits",
     "frozen_instance": "cannot be changed: models are frozen, so make a new one",
-    "finite_number": "holds NaN or Infinity, which are not JSON",
+    "finite_number": NOT_FINITE,
     "string_unicode": HALF_OF_A_PAIR,
     "recursion_depth_exceeded": "is nested too deeply",
     "recursion_loop": "is nested too deeply, or holds itself",
@@ -98,6 +105,7 @@ class Model(Wire, BaseModel):
 
     # Texts and numbers cannot change after their check, and "error" takes 0.8 µs.
     _warnings: ClassVar[Any] = False
+    _writer: ClassVar[SchemaSerializer | None] = None
 
     if not TYPE_CHECKING:  # pragma: no branch - type checkers would allow assignments
 
@@ -122,10 +130,20 @@ class Model(Wire, BaseModel):
             )
         raise ValueError(f"{type(self).__name__} was changed since, and does not fit any more")
 
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        cls._writer = None  # not that of its base
+
+    @classmethod
+    def _make_writer(cls) -> SchemaSerializer:
+        # `exclude_unset` does the same as `_write_what_is_set`, in a third of the time.
+        cls._writer = SchemaSerializer(_without_that(cls.__pydantic_core_schema__))
+        return cls._writer
+
     def __wire__(self) -> bytes | None:
         try:
             # The serializer itself: `model_dump_json` takes twice as long.
-            data = self.__pydantic_serializer__.to_json(
+            data = (self._writer or self._make_writer()).to_json(
                 self,
                 by_alias=True,
                 exclude_unset=True,
@@ -185,6 +203,26 @@ def _leaves(kind: Any) -> set[Any]:
     return set[Any]().union(*map(_leaves, parts)) if parts else {kind}
 
 
+def _write_what_is_set(request: Any, write: SerializerFunctionWrapHandler) -> Any:
+    # An absent field as a null would be refused when it is read again, or be sent as a null.
+    data = write(request)
+    if isinstance(request, RequestModel):  # in a model of the user's it may be anything
+        for name, field in type(request).model_fields.items():
+            if name not in request.model_fields_set:
+                data.pop(name, None)
+                data.pop(field.serialization_alias, None)
+    return data
+
+
+_WHAT_IS_SET: Final = wrap_serializer_function_ser_schema(_write_what_is_set)
+
+
+def _without_that(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {it: _without_that(schema[it]) for it in schema if schema[it] != _WHAT_IS_SET}
+    return [_without_that(it) for it in schema] if isinstance(schema, list) else schema
+
+
 class RequestModel(Model):
     """A request: a field that the interface does not know is refused.
 
@@ -193,6 +231,9 @@ class RequestModel(Model):
     given, in the same words as the errors of the methods. A subclass may have methods, validators
     and defaults, which are sent; one that has more fields, or other names, types or serializers for
     them, is refused.
+
+    What pydantic dumps, and `dict()`, have only the fields that were set: so it can be validated
+    again, if it holds no mask of a secret.
     """
 
     # A length makes pydantic look at the characters of a text, which may be half of a pair.
@@ -201,6 +242,8 @@ class RequestModel(Model):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
+        if not all(it.is_required() for it in cls.model_fields.values()):
+            cast("Any", handler.resolve_ref_schema(schema))["serialization"] = _WHAT_IS_SET
         foreign, known = _foreign_fields(cls), _interface_of(cls).model_fields
         own_defaults = {
             name
@@ -222,6 +265,9 @@ class RequestModel(Model):
             return made
 
         return no_info_after_validator_function(finish, schema)
+
+    def __iter__(self) -> Generator[tuple[str, Any]]:
+        return (it for it in super().__iter__() if it[0] in self.model_fields_set)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import (
@@ -15,7 +16,13 @@ from pydantic import (
 )
 
 from gateway_sdk._python import MASK
-from gateway_sdk.models._base import HALF_OF_A_PAIR, IN_CLEAR, RequestModel, problem
+from gateway_sdk.models._base import (
+    HALF_OF_A_PAIR,
+    IN_CLEAR,
+    NOT_FINITE,
+    RequestModel,
+    problem,
+)
 
 __all__ = [
     "AdditionalDataItem", "Address", "AddressesItem", "Alternative", "CreateRequest",
@@ -38,7 +45,8 @@ def _refuse_null(value: _T | None) -> _T:
 def _without_null(schema: dict[str, Any]) -> None:
     """Leave null out of the JSON schema: clients that are made of it would send it."""
     schema.pop("default", None)
-    schema.update(schema.pop("anyOf", [{}])[0])  # not there in pydantic's other format of unions
+    # In pydantic's other format of unions, a boolean alone has no "anyOf", but a list of two types.
+    schema.update(schema.pop("anyOf", [{"type": "boolean"}])[0])
 
 
 def _check_secret(secret: Any) -> Any:
@@ -50,6 +58,16 @@ def _check_secret(secret: Any) -> Any:
         if not text.isascii() and _HALF.search(text):
             raise problem(HALF_OF_A_PAIR)
     return secret
+
+
+def _check_numbers(value: Any) -> Any:
+    """Refuse what is no number in JSON: from a JSON text, pydantic takes it."""
+    if isinstance(value, float) and not isfinite(value):
+        raise problem(NOT_FINITE)
+    parts: Any = [*value.values()] if isinstance(value, dict) else value
+    for part in parts if isinstance(parts, list) else ():
+        _check_numbers(part)
+    return value
 
 
 def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr | str | None:
@@ -64,6 +82,7 @@ _NotNull = Annotated[
     _T | None, BeforeValidator(_refuse_null), Field(json_schema_extra=_without_null)
 ]
 """Optional: None if it was not given; an explicit None is refused."""
+_Json = Annotated[JsonValue, AfterValidator(_check_numbers)]
 _Items = Annotated[_NotNull[Sequence[_T]], AfterValidator(tuple)]
 """A list or tuple, kept as a tuple. Optional: None if not given; an explicit None is refused."""
 _Secret = Annotated[
@@ -117,7 +136,7 @@ class DocumentsItem(_PersonalModel):
     # Interface: DocumentsItem
     purpose: str | None = None
     name: str | None = None
-    verification_response: JsonValue = None
+    verification_response: _Json = None
     document_type: str | None = None
     location: str | None = None
     status: str | None = None
