@@ -1,10 +1,12 @@
 """The models compared with the hand-written table of the interface, in both directions."""
 
 import ast
+import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from pydantic import SecretStr, ValidationError
 
@@ -242,10 +244,50 @@ def test_a_reply_is_written_with_unknown_fields_in_their_order() -> None:
     assert list(model.to_wire().items()) == list(values.items())
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_the_signature_has_the_names_and_types_that_type_checkers_take(name: str) -> None:
+    """For help(), editors and completion."""
+    model = _model(name)
+    signature = inspect.signature(model)
+
+    assert [*signature.parameters] == [*model.model_fields, *["extra_data"] * (name in REPLIES)]
+    for word in ("Annotated", "FieldInfo", "function", "0x"):
+        assert word not in str(signature)
+    for one in signature.parameters.values():
+        assert (one.default is one.empty) == (
+            one.name == "extra_data" or model.model_fields[one.name].is_required()
+        )
+    with pytest.raises(AttributeError):
+        _ = model.model_validate(sample(name)).__signature__
+
+
+class Own(models.CreateRequest):
+    customer_type: str | None = "person"
+    other: "Later | None" = pydantic.Field(None, exclude=True)
+
+    def __init__(self, number: int, **fields: Any) -> None:
+        super().__init__(external_customer_id=str(number), **fields)
+
+
+class Later(pydantic.BaseModel):
+    """A type that is not there yet when the model is made."""
+
+
+def test_the_signature_of_a_subclass_is_that_of_its_own_constructor() -> None:
+    made = Own(7, is_b2b=True)
+    signature = inspect.signature(Own)
+
+    assert made.to_wire() == {"customerType": "person", "externalCustomerId": "7", "isB2B": True}
+    assert next(iter(signature.parameters)) == "number"
+    assert {"is_b2b", "customer_type"} <= signature.parameters.keys()
+    assert str(signature.parameters["share_percentage"]) == "share_percentage: Optional[int] = None"
+    assert signature.parameters["customer_type"].default == "person"
+
+
 def _constructors() -> Iterator[tuple[str, list[str]]]:
     for file in Path(models.__path__[0]).glob("*.py"):
         for kind in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(kind, ast.ClassDef):
+            if isinstance(kind, ast.ClassDef) and kind.name in MODELS:
                 for part in ast.walk(kind):
                     if isinstance(part, ast.FunctionDef) and part.name == "__init__":
                         yield kind.name, [argument.arg for argument in part.args.kwonlyargs]

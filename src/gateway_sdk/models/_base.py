@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from functools import wraps
+from inspect import Parameter, Signature
 from itertools import takewhile
 from typing import (
     TYPE_CHECKING,
@@ -16,6 +17,7 @@ from typing import (
     cast,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
 from pydantic import (
@@ -85,6 +87,27 @@ _WRONG: Final = {
 }
 
 
+class _Signature:
+    """The signature of a model, with the names and types that type checkers know."""
+
+    def __init__(self, pydantics: Any) -> None:
+        self._pydantics = pydantics
+
+    def __get__(self, made: object, model: type[BaseModel]) -> Signature:
+        signature: Signature = self._pydantics.__get__(made, model)  # AttributeError for an object
+        names = {str(it.serialization_alias): name for name, it in model.model_fields.items()}
+
+        def plain() -> None: ...
+
+        plain.__annotations__ = {name: it.annotation for name, it in model.model_fields.items()}
+        kinds = get_type_hints(plain)  # without their validators
+        shown: list[Parameter] = []
+        for one in signature.parameters.values():
+            name = names.get(one.name, one.name)
+            shown.append(one.replace(name=name, annotation=kinds.get(name, one.annotation)))
+        return signature.replace(parameters=shown)
+
+
 class Model(Wire, BaseModel):
     """The base of every model that is sent or received as a JSON object.
 
@@ -133,6 +156,7 @@ class Model(Wire, BaseModel):
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         cls._writer = None  # not that of its base
+        type.__setattr__(cls, "__signature__", _Signature(vars(cls)["__signature__"]))
 
     @classmethod
     def _make_writer(cls) -> SchemaSerializer:

@@ -277,7 +277,11 @@ class NotificationsItem(_PersonalModel):
 
 
 class CreateRequest(_PersonalModel):
-    """A request to create a customer."""
+    """A request to create a customer. Every field is optional.
+
+    A field that is not given is not sent, and one that is None is sent as null; objects, lists and
+    booleans may not be None.
+    """
 
     # Interface: Customer creation request (CreateRequest)
     _warnings: ClassVar[Any] = "error"  # free JSON values can be changed after their check
