@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
@@ -65,6 +66,26 @@ async def test_hooks_run_and_a_refused_connection_was_not_sent(limited: bool) ->
 
     assert caught.value.outcome is Outcome.NOT_SENT
     assert len(caught.value.attempts) == len(seen) == 3
+
+
+async def test_a_header_of_a_hook_that_cannot_be_sent_was_not_sent() -> None:
+    """It is not tried again, as the next request would have it too."""
+    server = Server()
+
+    async def hook(request: httpx.Request) -> None:
+        request.headers["X-Id"] = "CANARY\n"
+
+    transport, hooks = GatewayTransport(), {"request": [hook]}
+    async with (
+        raw_server(server.handle) as url,
+        httpx.AsyncClient(transport=transport, event_hooks=hooks) as client,
+    ):
+        with pytest.raises(ConnectionFailedError, match="holds a line break") as caught:
+            await CALLS["create_customer"](session(url, client))
+
+    assert (caught.value.outcome, caught.value.advice) == (Outcome.NOT_SENT, Advice.FIX)
+    assert (len(caught.value.attempts), server.requests) == (1, [])
+    assert "CANARY" not in repr(caught.value)
 
 
 async def test_replies_come_as_they_do_without_a_client() -> None:

@@ -16,7 +16,6 @@ import httpx
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_reply, outcome_of_status
 from gateway_sdk._transport.transmission import (
-    NOT_SENT,
     OurError,
     Request,
     SilentNetworkError,
@@ -85,7 +84,7 @@ def _failure_of(error: Exception, request: Request, reply: RawReply | None) -> G
     address, proxy = request.base.address, how.proxy
     gateway = host_and_port(address.host, port_of(address))
     failed: ConnectionFailedError | ReplyLostError
-    if isinstance(error, NOT_SENT) and how.is_unsent(error):
+    if how.is_unsent(error):
         reason = reason_of(error, request.timeout)
         if isinstance(error, httpx.ProxyError):
             text = f"{gateway}: {proxy or 'the proxy'} {reason.text}"
@@ -159,6 +158,8 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
             return Reason(f"timed out{_after(timeout.pool)} {text}", hints=SLOTS)
         case httpx.ConnectTimeout():
             return Reason(f"timed out{_after(timeout.connect)} while connecting")
+        case httpx.LocalProtocolError():
+            return Reason("a header of the request holds a line break", Advice.FIX)
         case _:
             found = map(_reason_of_cause, reversed(list(_causes(error))))
             return next(filter(None, found), _BROKEN)
