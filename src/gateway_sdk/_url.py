@@ -13,6 +13,8 @@ _HOST: Final = re.compile(rb"[A-Za-z0-9._~-]+|[0-9A-Fa-f:.]+")
 _DEFAULT_PORTS: Final = {"https": 443, "socks5": 1080, "socks5h": 1080}
 # RFC 3986, 3.2: an authority with an @, also with an empty user name.
 _USERINFO: Final = re.compile(r"[^/?#]*//[^/?#]*@")
+# Of this machine: browsers and users write one for the other.
+_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
@@ -113,3 +115,20 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def difference_of(given: str, expected: str) -> str:
+    """Say which part of a pasted URL differs, as browsers compare it; "" if none does."""
+    right = httpx.URL(expected)
+    try:
+        url = httpx.URL(given if "://" in given else f"{right.scheme}://{given}")
+        is_here = {right.host, url.host} <= _NAMES  # a host in Punycode may be no name
+    except (httpx.InvalidURL, ValueError):
+        return "it is no URL"
+    if url.userinfo or not (is_here or url.raw_host == right.raw_host):
+        return f"it is not of {right.host}"
+    if (url.port or 80) != (right.port or 80) if is_here else url.netloc != right.netloc:
+        return f"its port is not that of this login, {right.port or 80}"
+    if url.scheme != right.scheme and not (is_here and url.scheme == "https"):
+        return f"it does not begin with {right.scheme}:"
+    return "" if url.raw_path == right.raw_path else f"its path is not {right.path}"

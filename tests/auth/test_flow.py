@@ -9,8 +9,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from gateway_sdk.auth import ImplicitFlow
+from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import ConfigurationError, StateMismatchError
-from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW, state_of, told
+from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW, NO_STATE, NOW, state_of, told
 from tests.support.secrecy import CANARY
 
 TWICE = "has a parameter twice, or one that each login sets: client_id, "
@@ -162,3 +163,24 @@ def test_the_part_that_differs_in_what_is_pasted_is_told(pasted: str, differs: s
     with pytest.raises(StateMismatchError) as caught:
         FLOW.finish_url(FLOW.start(CALLBACK), f"{pasted}#x=1", now=0.0)
     assert str(caught.value) == f"the URL is not the redirect URI of this login: {differs}"
+
+
+def test_a_response_may_be_given_as_a_page_has_it() -> None:
+    """`location.hash` begins with #, and `location.search` with a question mark."""
+    for fragment, query in (
+        ("#{token}&{state}", ""),
+        ("#{token}", "?{state}"),
+        ("{token}", "{state}"),
+    ):
+        attempt = FLOW.start(CALLBACK)
+        parts = {"token": NO_STATE, "state": f"state={state_of(attempt)}"}
+        given = {"fragment": fragment.format(**parts), "query": query.format(**parts)}
+        assert text_of(FLOW.finish(attempt, **given, now=NOW)) == CANARY
+
+
+@pytest.mark.parametrize("pasted", [None, 7, b"http://127.0.0.1/"])
+def test_what_is_pasted_is_a_string(pasted: Any) -> None:
+    attempt = FLOW.start(CALLBACK)
+    with pytest.raises(ConfigurationError, match=r"^the pasted address must be a string"):
+        FLOW.finish_url(attempt, pasted, now=NOW)
+    assert attempt.is_open

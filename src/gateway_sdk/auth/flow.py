@@ -17,7 +17,7 @@ import httpx
 
 from gateway_sdk._checks import check_client_id
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk._url import is_loopback, parse_url
+from gateway_sdk._url import difference_of, is_loopback, parse_url
 from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.auth.token import Token, scope_names
 from gateway_sdk.errors import (
@@ -60,9 +60,6 @@ _REASONS: Final = {
 # Seconds, short enough for every date; int() would accept digits of other alphabets too. Some
 # servers write a fraction, a plus or quotation marks. A fraction is left out: the token ends early.
 _SECONDS: Final = re.compile(r'("?)([+-]?[0-9]{1,10})(?:\.[0-9]*)?\1')
-
-# Of this machine: browsers and users write one for the other.
-_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 # What is around a pasted URL: spaces and quotes, and the marks of a terminal's bracketed paste.
 _WRAPPERS: Final = re.compile(r"\s|\x1b\[20[01]~|[\"'`<>\u2018-\u201f]")
@@ -186,8 +183,8 @@ class ImplicitFlow:
 
         Args:
             attempt: The login.
-            fragment: The fragment of the URL that the browser was sent to, without `#`.
-            query: Its query, without `?`; some servers put errors or the state there.
+            fragment: The fragment of the URL that the browser was sent to, with or without `#`.
+            query: Its query, with or without `?`; some servers put errors or the state there.
             now: Seconds since 1970; the token's lifetime starts here.
 
         Raises:
@@ -198,8 +195,8 @@ class ImplicitFlow:
         if fragment.count("&") + query.count("&") >= _MAX_PARAMETERS:
             raise StateMismatchError(f"the response has more than {_MAX_PARAMETERS} parameters")
         own = [*_pairs(attempt.redirect_uri.partition("?")[2])]  # which servers send back
-        in_query = [pair for pair in _pairs(query) if pair not in own]
-        pairs = [*_pairs(fragment), *in_query]
+        in_query = [pair for pair in _pairs(query.removeprefix("?")) if pair not in own]
+        pairs = [*_pairs(fragment.removeprefix("#")), *in_query]
         attempt.claim([text for name, text in pairs if name == "state"])
         if len(fragment) + len(query) > _MAX_LENGTH:
             raise MalformedResponseError(f"the response is longer than {_MAX_LENGTH} characters")
@@ -223,9 +220,11 @@ class ImplicitFlow:
         White space, quotes and <> around it are ignored: pasting adds some. StateMismatchError also
         if it is not the attempt's redirect URI; its text says which part differs.
         """
+        if not isinstance(url, str):
+            raise ConfigurationError("must be a string", setting="the pasted address")
         address, _, fragment = _WRAPPERS.sub("", url).partition("#")
         target, _, query = address.partition("?")
-        if differs := _difference(target, attempt.redirect_uri.partition("?")[0]):
+        if differs := difference_of(target, attempt.redirect_uri.partition("?")[0]):
             raise StateMismatchError(f"the URL is not the redirect URI of this login: {differs}")
         return self.finish(attempt, fragment=fragment, query=query, now=now)
 
@@ -250,23 +249,6 @@ class ImplicitFlow:
     @safe_repr
     def __repr__(self) -> str:
         return f"<ImplicitFlow of {self.client_id!r} at {httpx.URL(self.authorization_url).host}>"
-
-
-def _difference(given: str, expected: str) -> str:
-    """Say which part of a pasted URL differs, as browsers compare it; "" if none does."""
-    right = httpx.URL(expected)
-    try:
-        url = httpx.URL(given if "://" in given else f"{right.scheme}://{given}")
-        is_here = {right.host, url.host} <= _NAMES  # a host in Punycode may be no name
-    except (httpx.InvalidURL, ValueError):
-        return "it is no URL"
-    if url.userinfo or not (is_here or url.raw_host == right.raw_host):
-        return f"it is not of {right.host}"
-    if (url.port or 80) != (right.port or 80) if is_here else url.netloc != right.netloc:
-        return f"its port is not that of this login, {right.port or 80}"
-    if url.scheme != right.scheme and not (is_here and url.scheme == "https"):
-        return f"it does not begin with {right.scheme}:"
-    return "" if url.raw_path == right.raw_path else f"its path is not {right.path}"
 
 
 def _printable(text: str) -> str:
