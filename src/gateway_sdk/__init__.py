@@ -52,8 +52,8 @@ else:
                 NotFoundError OutageError RateLimitedError
                 ReceiverUnavailableError RedirectError ReplyLostError ReplyTimeoutError
                 ServerError SessionStateError StateMismatchError StatusError
-                TokenRejectedError TokenStoreError UnauthorizedError UnexpectedReplyError
-                UploadFailedError""",
+                TokenRecordError TokenRejectedError TokenStoreError UnauthorizedError
+                UnexpectedReplyError UploadFailedError""",
             "gateway_sdk.models": "",
             "gateway_sdk.observer": "CallInfo Observer RunInfo",
             "gateway_sdk.operations": "",

@@ -2,13 +2,24 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import FunctionType
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import httpx
 
+from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.errors import ConfigurationError
 
 Declared: TypeAlias = dict[str, tuple[Any, Callable[[str, Any], Any]]]
@@ -157,6 +168,32 @@ def is_async(function: object) -> bool:
     return any(
         inspect.iscoroutinefunction(one) or inspect.isasyncgenfunction(one) for one in called
     )
+
+
+def accepts(function: object, *arguments: object) -> bool:
+    """Tell whether a function can be called with these arguments; True if that is not known."""
+    # `wraps` copies `__wrapped__` and `__signature__`, and wrapt's proxies show what they wrap, to
+    # which they may add arguments.
+    if function.__class__ is not type(function) or hasattr(function, "__signature__"):
+        return True
+    try:
+        is_ours = getattr(function, "__globals__", None) is hiding_frames.__globals__
+        signature = inspect.signature(cast("Any", function), follow_wrapped=is_ours)
+    except ValueError:  # some functions of C have none
+        return True
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def promised(name: str, function: Callable[..., Any], *arguments: object) -> Awaitable[Any]:
+    """Call a function whose result is awaited; ConfigurationError if it is a plain one."""
+    promise: Any = function(*arguments)
+    if not inspect.isawaitable(promise):
+        raise ConfigurationError("is a plain function: make it async", setting=name)
+    return promise
 
 
 def check_client_id(client_id: object) -> None:

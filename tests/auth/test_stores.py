@@ -20,7 +20,7 @@ import keyring.errors
 import pytest
 import redis
 
-from gateway_sdk import LoginRequiredError, MissingExtraError, TokenStoreError
+from gateway_sdk import ConfigurationError, LoginRequiredError, MissingExtraError, TokenStoreError
 from gateway_sdk.auth import (
     KeyringStore,
     MemoryStore,
@@ -31,7 +31,7 @@ from gateway_sdk.auth import (
     TokenKey,
     TokenStore,
 )
-from gateway_sdk.auth._stores.store import _MAX_RECORD, dump, parse
+from gateway_sdk.auth._stores.store import _MAX_RECORD, dump, load
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import BROKEN, GOOD, IN_A_STORE, names_in
@@ -257,14 +257,14 @@ def test_a_record_has_the_key_of_its_token() -> None:
         "gateway": "https://gateway.test",
     }
     more = json.dumps({**GOOD, "refresh_token": "RT", "version": 2})
-    assert (read := parse(more, KEY, "the shelf"))
+    assert (read := load(more, KEY, "the shelf"))
     assert dump(read, KEY) == record
 
 
 @pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
 def test_a_broken_record_is_refused(record: bytes) -> None:
     with pytest.raises(TokenStoreError) as caught:
-        parse(record, KEY, "the shelf")
+        load(record, KEY, "the shelf")
     assert str(caught.value).startswith("the shelf has no valid token for https://gateway.test")
     assert CANARY not in texts_of(caught.value)
     assert caught.value.__context__ is None
@@ -424,3 +424,12 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, extra, None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'gateway-sdk\[{extra}\]'"):
         make(KEY)
+
+
+@pytest.mark.parametrize(
+    "make", [MemoryStore, PrivateFileStore, KeyringStore, partial(RedisStore, "redis://")]
+)
+@pytest.mark.parametrize("key", ["key", 7, TokenKey])
+def test_a_key_that_is_none_is_named(make: Callable[[Any], TokenStore], key: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^key must be a TokenKey"):
+        make(key)

@@ -153,7 +153,7 @@ async def test_what_no_bearer_token_can_be_is_refused(
         (lambda: "token", "make it async", Advice.FIX),
         (lambda: None, "make it async", Advice.FIX),
         (giving(LookupError("CANARY")), "failed: LookupError", Advice.LOG_IN),
-        (needing, "failed: TypeError", Advice.LOG_IN),
+        (giving(TypeError("CANARY")), "failed: TypeError", Advice.LOG_IN),
         # An error of the package is not wrapped in another one.
         (giving(AuthError("log in first")), "^create_customer: log in first", Advice.LOG_IN),
     ],

@@ -49,6 +49,7 @@ TABLE: dict[type[GatewayError], Advice] = {
     errors.LoginTimeoutError: LOG_IN,
     errors.ReceiverUnavailableError: LOG_IN,
     errors.TokenStoreError: LOG_IN,
+    errors.TokenRecordError: LOG_IN,
     errors.TokenRejectedError: LOG_IN,
 }
 """After each class, if nothing was done."""

@@ -8,19 +8,14 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
-from typing import Any, Final, TypeGuard, TypeVar
+from functools import partial
+from typing import Any, Final, TypeGuard
 
-from gateway_sdk._checks import check_seconds, check_wait
+from gateway_sdk._checks import accepts, check_seconds, check_wait, promised
 from gateway_sdk._files import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
-from gateway_sdk.auth._stores.store import (
-    PrivateFileStore,
-    TokenKey,
-    TokenStore,
-    UnusableRecordError,
-    prepare_folder_of,
-)
+from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, prepare_folder_of
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, Builtin
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
@@ -29,11 +24,10 @@ from gateway_sdk.errors import (
     LoginError,
     LoginRequiredError,
     LoginTimeoutError,
+    TokenRecordError,
     TokenRejectedError,
     TokenStoreError,
 )
-
-T = TypeVar("T")
 
 _logger = logging.getLogger("gateway_sdk.auth")
 
@@ -117,13 +111,13 @@ class SharedTokenSource(Builtin, NotPickled):
         """
         methods = [getattr(store, name, None) for name in ("load", "save", "delete")]
         if inspect.isclass(store) or not all(map(callable, methods)):
-            raise ConfigurationError(
-                "must be a token store, such as PrivateFileStore(key)", setting="store"
-            )
+            problem = "must be a token store, such as PrivateFileStore(key)"
+            raise ConfigurationError(problem, setting="store")
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
-        if acquire is not None and not callable(acquire):
-            raise ConfigurationError("must be a function", setting="acquire")
+        if acquire is not None and not (callable(acquire) and accepts(acquire)):
+            problem = "must be callable without arguments, such as lambda: login(flow)"
+            raise ConfigurationError(problem, setting="acquire")
         self._store = store
         self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
@@ -225,7 +219,7 @@ class SharedTokenSource(Builtin, NotPickled):
         found = None
         try:
             found = await self._load()
-        except UnusableRecordError:
+        except TokenRecordError:
             if self._acquire is None:
                 raise  # else the login's token replaces it
         if self._is_fresh(found) or (self._works(found) and not self._works(self._cached)):
@@ -272,7 +266,7 @@ class SharedTokenSource(Builtin, NotPickled):
 
     async def _acquired(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
         seconds, told = self._acquire_timeout, "the login failed: "
-        token: Any = await _result_of(acquire, seconds, LoginError, told)
+        token = await _result_of("acquire", acquire, seconds, LoginError, told)
         if not isinstance(token, Token):
             raise LoginError("acquire must return a Token")
         if token.expired(time.time(), leeway=0.0):
@@ -313,7 +307,7 @@ class SharedTokenSource(Builtin, NotPickled):
     async def _load(self) -> CachedToken | None:
         """Read the store; TokenStoreError whatever it raises, or if it hangs."""
         told = "the access token cannot be read: "
-        loaded: Any = await _result_of(self._store.load, _TIMEOUT, TokenStoreError, told)
+        loaded = await _result_of("store.load", self._store.load, _TIMEOUT, TokenStoreError, told)
         if not isinstance(loaded, Token | None):
             raise TokenStoreError(f"{told}its store returned no Token")
         return None if loaded is None else self._cached_of(loaded)
@@ -332,8 +326,9 @@ class SharedTokenSource(Builtin, NotPickled):
                     raise
 
     async def _try_to_save(self, token: Token, seconds: float) -> None:
+        save = partial(self._store.save, token)
         try:
-            await _result_of(lambda: self._store.save(token), seconds, TokenStoreError)
+            await _result_of("store.save", save, seconds, TokenStoreError)
         except GatewayError as error:  # the token can be used
             _logger.warning("the access token is not saved for other processes: %s", error)
 
@@ -356,16 +351,17 @@ class SharedTokenSource(Builtin, NotPickled):
 
 
 async def _result_of(
-    work: Callable[[], Awaitable[T]],
+    name: str,
+    work: Callable[[], Awaitable[Any]],
     seconds: float | None,
     kind: type[GatewayError],
     told: str = "",
-) -> T:
+) -> Any:
     """Await the caller's code; of its errors only the type is told, their texts may be secret."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await work()
+            return await promised(name, work)
     except GatewayError:
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - callers raise both

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
 
-from gateway_sdk._checks import is_async
+from gateway_sdk._checks import accepts, is_async, promised
 from gateway_sdk._python import MASK
 from gateway_sdk._waiting import SingleFlight, hiding_frames, raise_if_cancelled
 from gateway_sdk.auth.token import (
@@ -139,12 +139,8 @@ class FunctionTokenSource(Builtin):
 
     @hiding_frames(Exception)
     async def _ask(self) -> AccessToken:
-        promised: Any = self._function()
-        if not inspect.isawaitable(promised):
-            problem = "is a plain function: make it async"
-            raise ConfigurationError(problem, setting="access_token")
         async with asyncio.timeout(_LONGEST_QUESTION):
-            token: AccessToken = await promised
+            token: AccessToken = await promised("access_token", self._function)
         self._has_end = isinstance(token, Token) and token.expires_at is not None
         if isinstance(token, Token):
             cached = CachedToken(token, DEFAULT_LEEWAY)
@@ -164,18 +160,18 @@ def as_token_source(name: str, access_token: object) -> TokenSource:
         return StaticTokenSource(Token(access_token))
     if inspect.isclass(access_token):
         raise ConfigurationError("is a class: pass an instance of it", setting=name)
-    if callable(getattr(access_token, "token", None)):
+    token = getattr(access_token, "token", None)
+    if callable(token) and accepts(token, None):
         reject = getattr(access_token, "reject", None)
         if reject is not None and (not callable(reject) or is_async(reject)):
-            raise ConfigurationError(
-                "has a reject that is not a plain function of a token", setting=name
-            )
+            problem = "has a reject that is not a plain function of a token"
+            raise ConfigurationError(problem, setting=name)
         return cast("TokenSource", access_token)
-    if callable(access_token):
+    if callable(access_token) and accepts(access_token):
         return FunctionTokenSource(cast("Callable[[], Awaitable[AccessToken]]", access_token))
     raise ConfigurationError(
-        "must be a string, a SecretStr, a Token, a coroutine function or an object with "
-        "async token(rejected=None)",
+        "must be a string, a SecretStr, a Token, a coroutine function without arguments "
+        "or an object with async token(rejected=None)",
         setting=name,
     )
 
@@ -201,7 +197,7 @@ def ready_token(source: TokenSource) -> Token | None:
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
     """Return a token of the source; ConfigurationError if it is none, or not valid in a header."""
     try:
-        token: Any = await (source.token(rejected) if rejected else source.token())
+        token: Any = await promised("access_token.token", source.token, rejected)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - sources raise both
         raise_if_cancelled(error)
         if not isinstance(error, GatewayError):
@@ -213,9 +209,7 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
         own.operation = own.repeatability = None
         own.outcome, own.attempts, own.no_retry = Outcome.NOT_SENT, (), ""
         raise own from error.__cause__
-    if isinstance(token, Token):
-        return token
-    if not isinstance(token, str | SecretStr):
+    if not isinstance(token, AccessToken):
         told = f"is no token: its source returned an object of the type {type(token).__name__}"
         raise ConfigurationError(told, setting="access_token")
     if problem := problem_of(text_of(token)):

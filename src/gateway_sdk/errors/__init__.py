@@ -31,6 +31,7 @@
         │   ├── LoginTimeoutError          also TimeoutError: not finished in time
         │   └── ReceiverUnavailableError   the redirect URI's port is in use
         ├── TokenStoreError           the store cannot be read or written
+        │   └── TokenRecordError           its record is invalid, or others could have read it
         └── TokenRejectedError        also UnauthorizedError: a renewed token was refused too
 
 Messages and pickles hold no body, no text of the gateway, no path with values and no secret. The
@@ -53,8 +54,8 @@ __all__ = [
     "LoginRequiredError", "LoginTimeoutError", "MalformedResponseError", "MissingExtraError",
     "NotFoundError", "OutageError", "RateLimitedError", "ReceiverUnavailableError", "RedirectError",
     "ReplyLostError", "ReplyTimeoutError", "ServerError", "SessionStateError", "StateMismatchError",
-    "StatusError", "TokenRejectedError", "TokenStoreError", "UnauthorizedError",
-    "UnexpectedReplyError", "UploadFailedError",
+    "StatusError", "TokenRecordError", "TokenRejectedError", "TokenStoreError",
+    "UnauthorizedError", "UnexpectedReplyError", "UploadFailedError",
 ]  # fmt: skip
 
 _TEMPORARY: Final = frozenset({*PASSING, *range(500, 600)} - {501, 505})
@@ -359,6 +360,13 @@ class ReceiverUnavailableError(LoginError):
 
 class TokenStoreError(AuthError):
     """The token store cannot be read or written; its record is unchanged."""
+
+
+class TokenRecordError(TokenStoreError):
+    """The token store works, but its record is invalid, or others could have read it.
+
+    With `acquire`, a `SharedTokenSource` replaces such a record by the token of a new login.
+    """
 
 
 class TokenRejectedError(UnauthorizedError, AuthError):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from gateway_sdk._checks import check_seconds
+from gateway_sdk._checks import check_seconds, promised
 from gateway_sdk._terminal import default_browser, open_url, show_on_stderr
 from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk._waiting import hiding_frames, in_thread
@@ -240,6 +240,8 @@ async def login(
         LoginError: the address of the login was opened twice, or nothing was pasted.
     """
     check_seconds("timeout", timeout)
+    if not isinstance(flow, ImplicitFlow):
+        raise ConfigurationError("must be an ImplicitFlow", setting="flow")
     listens = paste is None or can_listen(redirect_uri)
     async with LoopbackReceiver(redirect_uri) if listens else nullcontext() as receiver:
         attempt = flow.start(receiver.redirect_uri if receiver else redirect_uri)
@@ -314,7 +316,7 @@ async def _read_pasted(
     while True:
         await asyncio.sleep(0)  # a paste function that never waits must not block the loop
         try:
-            return flow.finish_url(attempt, await paste(), now=time.time())
+            return flow.finish_url(attempt, await promised("paste", paste), now=time.time())
         except StateMismatchError as error:
             show(f"Not this one: {error}. Paste the whole address, up to its end.")
         except (EOFError, ConfigurationError) as error:  # the browser is open: it is held

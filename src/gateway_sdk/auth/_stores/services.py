@@ -16,7 +16,7 @@ from gateway_sdk._peer import listener_of
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
 from gateway_sdk._waiting import hiding_frames, in_thread, in_turn
-from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, dump, parse
+from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, dump, keyed, load
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError, needing_extra
 
@@ -33,13 +33,13 @@ class KeyringStore:
         """Set the key of the entry; MissingExtraError if the extra [keyring] is not installed."""
         with needing_extra("keyring", "the keyring"):
             import keyring  # noqa: PLC0415 - it takes as long as httpx
-        self.key = key
+        self.key = keyed(key)
         self._keyring = keyring
 
     @hiding_frames(GatewayError)
     async def load(self) -> Token | None:
         """Return the token; None if there is none."""
-        return parse(await self._call("get_password"), self.key, "the keyring")
+        return load(await self._call("get_password"), self.key, "the keyring")
 
     @hiding_frames(GatewayError)
     async def save(self, token: Token) -> None:
@@ -121,7 +121,7 @@ class RedisStore(NotPickled):
         self._place = _checked_place(url)
         with needing_extra("redis", "Redis"):
             from redis import asyncio as client  # noqa: PLC0415 - it takes longer than httpx
-        self.key = key
+        self.key = keyed(key)
         self._url = url
         self._client: Any = client  # redis-py 5 has no types for all of it
         self._name = f"gateway-sdk:token:{key.digest}"
@@ -129,7 +129,7 @@ class RedisStore(NotPickled):
     @hiding_frames(GatewayError)
     async def load(self) -> Token | None:
         """Return the token; None if there is none, or it has expired."""
-        return parse(await self._send("get"), self.key, f"Redis at {self._place}")
+        return load(await self._send("get"), self.key, f"Redis at {self._place}")
 
     @hiding_frames(GatewayError)
     async def save(self, token: Token) -> None:

@@ -19,7 +19,7 @@ from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import origin_of, parse_url
 from gateway_sdk._waiting import hiding_frames, in_turn
 from gateway_sdk.auth.token import Token, text_of
-from gateway_sdk.errors import ConfigurationError, GatewayError, TokenStoreError
+from gateway_sdk.errors import ConfigurationError, GatewayError, TokenRecordError, TokenStoreError
 
 T = TypeVar("T")
 
@@ -79,8 +79,10 @@ class TokenStore(Protocol):
         ...
 
 
-class UnusableRecordError(TokenStoreError):
-    """The store works, but its record is invalid, or others could have read it."""
+def keyed(key: object) -> TokenKey:
+    if not isinstance(key, TokenKey):
+        raise ConfigurationError("must be a TokenKey, as TokenKey.of makes it", setting="key")
+    return key
 
 
 def dump(token: Token, key: TokenKey) -> bytes:
@@ -97,7 +99,7 @@ def dump(token: Token, key: TokenKey) -> bytes:
     return written
 
 
-def parse(record: bytes | str | None, key: TokenKey, place: str) -> Token | None:
+def load(record: bytes | str | None, key: TokenKey, place: str) -> Token | None:
     if record is None:
         return None
     try:
@@ -107,14 +109,14 @@ def parse(record: bytes | str | None, key: TokenKey, place: str) -> Token | None
             return Token(given["access_token"], scope=given["scope"], **times)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
-    raise UnusableRecordError(f"{place} has no valid token for {key.gateway}: log in again")
+    raise TokenRecordError(f"{place} has no valid token for {key.gateway}: log in again")
 
 
 class MemoryStore(NotPickled):
     """Stores a token in this process only."""
 
     def __init__(self, key: TokenKey | None = None) -> None:
-        self.key = key
+        self.key = None if key is None else keyed(key)
         self._token: Token | None = None
 
     async def load(self) -> Token | None:
@@ -156,7 +158,7 @@ class PrivateFileStore:
         """
         from platformdirs import user_state_path  # noqa: PLC0415 - other stores do not need it
 
-        self.key = key
+        self.key = keyed(key)
         try:
             chosen = folder or user_state_path("gateway-sdk", appauthor=False) / "tokens"
             self.path: Path = Path(chosen).expanduser() / f"{key.digest}.json"
@@ -170,7 +172,7 @@ class PrivateFileStore:
     async def load(self) -> Token | None:
         """Return the token; None if there is no file."""
         record = await self._work("read", self._read)
-        return parse(record, self.key, f"the file {self.path}")
+        return load(record, self.key, f"the file {self.path}")
 
     @hiding_frames(GatewayError)
     async def save(self, token: Token) -> None:
@@ -204,7 +206,7 @@ class PrivateFileStore:
                 raise TokenStoreError(f"the file {self.path} belongs to another user")
             if others_may(stat.S_IRWXO, status):
                 mode = stat.S_IMODE(status.st_mode)
-                raise UnusableRecordError(
+                raise TokenRecordError(
                     f"the file {self.path} is accessible to other users (mode {mode:04o}): its "
                     "token may be known; log in again"
                 )
