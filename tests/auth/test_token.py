@@ -11,13 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 
+from gateway_sdk import Advice, GatewaySession, Outcome
 from gateway_sdk.auth import MemoryStore, RedisStore, SharedTokenSource, Token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import ConfigurationError
 from tests.auth.responses import CALLBACK, FLOW, NOW, told
+from tests.support.calls import CALLS
 from tests.support.logins import KEY
+from tests.support.scripted import scripted
 from tests.support.secrecy import CANARY
 
 FULL = Token(CANARY, expires_at=NOW + 60, obtained_at=NOW, scope="read write")
@@ -52,6 +55,83 @@ def test_an_invalid_value_is_refused_and_not_shown(problem: str) -> None:
             with pytest.raises(ConfigurationError, match=f"^the access token .*{problem}") as at:
                 Token(form)
             assert CANARY not in told(at.value)
+
+
+class Settings(BaseModel):
+    token: Token
+
+
+def test_a_model_of_the_user_takes_what_a_token_is_made_of() -> None:
+    """And gives it again; what is left out has the defaults of a token."""
+    given = {
+        "value": CANARY,
+        "expires_at": NOW + 60,
+        "obtained_at": NOW,
+        "scope": ["read", "write"],
+    }
+    assert Settings.model_validate({"token": given}).token == FULL
+    assert Settings.model_validate_json(json.dumps({"token": given})).token == FULL
+    assert Settings(token=FULL).token is FULL
+    for text in (CANARY, SecretStr(CANARY), {"value": CANARY}):
+        assert text_of(TypeAdapter(Token).validate_python(text)) == CANARY
+    kept = Settings(token=FULL)
+    assert Settings(**kept.model_dump()) == kept
+    assert CANARY not in kept.model_dump_json() + repr(kept)
+
+
+BAD_FIELDS: list[Any] = [
+    *({}, {"expires_at": 1}, {"value": CANARY, "more": 1}, {7: CANARY}, {"value": None}),
+    *({"value": CANARY, "expires_at": moment} for moment in (math.nan, -5, "1")),
+    {"value": CANARY, "scope": [f'"{CANARY}']},
+]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_model_of_the_user_checks_a_token_and_does_not_show_it(whole: bool) -> None:
+    """Pydantic sets the attributes of dataclasses without their `__init__`."""
+    bad = [value for values in BAD_VALUES.values() for value in values if value is not FULL]
+    for value in [*bad, *(BAD_FIELDS if whole else ())]:
+        given = value if whole else {"value": value, "expires_at": None, "obtained_at": 1}
+        with pytest.raises(ValidationError) as caught:
+            Settings.model_validate({"token": given})
+        assert CANARY not in told(caught.value) + repr(caught.value.errors())
+
+
+@dataclasses.dataclass(frozen=True)
+class Unchecked(Token):
+    """Made by an `__init__` of its own."""
+
+    tenant: str = ""
+
+
+@pytest.mark.parametrize("value", ["", "a b", f"{CANARY}\n", f"{CANARY}\xe4"])
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_a_token_that_was_not_checked_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch, value: str, is_kept: bool
+) -> None:
+    """From wherever it comes: nothing was sent, and the program is to be corrected."""
+    token = Unchecked(SecretStr(value), None, 1.0, frozenset())
+
+    class Source:
+        async def token(self, rejected: object = None) -> Token:
+            return token
+
+    async def function() -> Token:
+        return token
+
+    store = MemoryStore()
+    await store.save(token)
+    with pytest.raises(ConfigurationError):
+        GatewaySession("https://gateway.test", access_token=token)
+    shared = [SharedTokenSource(store), SharedTokenSource(MemoryStore(), acquire=function)]
+    for source in shared if is_kept else (Source(), function):
+        gateway, engine, _ = scripted(monkeypatch, access_token=source)
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match=r"access.token") as caught:
+                await CALLS["create_customer"](gateway)
+            outcome = caught.value.outcome, caught.value.advice, engine.requests
+            assert outcome == (Outcome.NOT_SENT, Advice.FIX, [])
+            assert CANARY not in told(caught.value)
 
 
 BAD_MOMENTS: list[Any] = [
@@ -122,7 +202,7 @@ def test_each_attribute_counts_for_equality() -> None:
 @pytest.mark.parametrize(
     "held",
     [
-        *(FULL, FLOW.start(CALLBACK), MemoryStore(KEY), SharedTokenSource(MemoryStore(KEY))),
+        *(FLOW.start(CALLBACK), MemoryStore(KEY), SharedTokenSource(MemoryStore(KEY))),
         RedisStore("redis://", KEY),
     ],
     ids=type,
@@ -133,6 +213,14 @@ def test_what_may_hold_a_secret_is_neither_pickled_nor_copied(
 ) -> None:
     with pytest.raises(TypeError, match=rf"{type(held).__name__} .*cannot be pickled"):
         save(held)
+
+
+def test_a_token_is_its_own_copy() -> None:
+    """It never changes, and a model with one is copied too; none is pickled."""
+    assert copy.copy(FULL) is copy.deepcopy(FULL) is FULL
+    assert Settings(token=FULL).model_copy(deep=True).token is FULL
+    with pytest.raises(TypeError, match=r"Token .*cannot be pickled"):
+        pickle.dumps(FULL)
 
 
 def test_a_token_never_changes() -> None:

@@ -3,14 +3,16 @@
 import math
 import re
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
-from pydantic import SecretStr
+from pydantic import GetCoreSchemaHandler, SecretStr, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_before_validator_function
 
-from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._python import MASK, NotPickled, safe_repr
 from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.errors import ConfigurationError
 
@@ -33,7 +35,8 @@ _SCOPE_TOKEN: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 class Token(NotPickled):
     """A valid bearer token with its lifetime.
 
-    Two are equal if all four attributes are. It cannot be pickled.
+    Two are equal if all four attributes are. It cannot be pickled. In a model of pydantic, a field
+    of this type takes a token, its text, or a mapping with the names of the attributes.
 
     Attributes:
         value: The token itself.
@@ -75,6 +78,29 @@ class Token(NotPickled):
         object.__setattr__(self, "obtained_at", began)
         object.__setattr__(self, "scope", names)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # Else pydantic would set the attributes of a dataclass itself, without any check.
+        return no_info_before_validator_function(cls._of, handler(source))
+
+    @classmethod
+    def _of(cls, given: Any) -> Self:
+        try:
+            if isinstance(given, cls):
+                return given
+            return cls(**given) if isinstance(given, Mapping) else cls(given)
+        except (ConfigurationError, TypeError) as error:
+            told = "the access token needs a value, and can have expires_at, obtained_at, scope"
+            told = str(error) if isinstance(error, ConfigurationError) else told
+            kind = PydanticCustomError("token", "{told}", {"told": told})
+        # Else the input would be shown.
+        raise ValidationError.from_exception_data("Token", [{"type": kind, "input": MASK}])
+
+    def __deepcopy__(self, _: object = None) -> Self:
+        return self  # it is frozen
+
+    __copy__ = __deepcopy__
+
     def expired(self, now: float, leeway: float = DEFAULT_LEEWAY) -> bool:
         """Return whether the token has expired or soon will; False if its expiry is not known.
 
@@ -93,10 +119,8 @@ class Token(NotPickled):
 
     @safe_repr
     def __repr__(self) -> str:
-        return (
-            f"Token(value={self.value!r}, expires_at={self.expires_at!r}, "
-            f"obtained_at={self.obtained_at!r}, scope={self.scope!r})"
-        )
+        shown = (f"{it.name}={getattr(self, it.name)!r}" for it in fields(self))
+        return f"Token({', '.join(shown)})"
 
 
 class CachedToken:
@@ -108,6 +132,7 @@ class CachedToken:
     __slots__ = ("_again_at", "_ends_at", "_offset", "_renew_at", "token")
 
     def __init__(self, token: Token, leeway: float) -> None:
+        Token(token.value)  # a dataclass made of Token has its own __init__, which checks nothing
         self.token: Token = token
         self._renew_at: float = expiry_less(token, leeway)
         self._ends_at: float = expiry_less(token, 0.0)
