@@ -5,11 +5,10 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from typing import Any, Final, NoReturn
-
-_logger = logging.getLogger("gateway_sdk")
 
 # An instrumentor adds one in every program on a machine, most of which never make a session: so
 # what it needs for that stands here, where nothing else is loaded, and not in `observer`.
@@ -68,6 +67,32 @@ def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
             return f"<{type(half_built).__name__}, not fully made>"
 
     return describe_or_say_so
+
+
+class Log(logging.LoggerAdapter[logging.Logger]):
+    """Logs for the SDK: what filters, handlers and record factories of the user raise ends here."""
+
+    # Python lets it propagate to who logs: it would take the place of the outcome of a call.
+
+    def __init__(self, name: str) -> None:
+        super().__init__(logging.getLogger(name))
+
+    __repr__ = safe_repr(logging.LoggerAdapter.__repr__)
+
+    def log(self, level: int, msg: object, *args: Any, **more: Any) -> None:
+        """Log it; if that fails, write it to stderr as `logging` does if a handler notices."""
+        try:
+            self.logger.log(level, msg, *args, stacklevel=2, **more)
+        except Exception:  # noqa: BLE001 - the user's
+            record = logging.LogRecord(self.logger.name, level, __file__, 0, msg, args, None)
+            with suppress(Exception):  # stderr is closed
+                logging.Handler().handleError(record)
+
+
+_logger = Log("gateway_sdk")
+
+INFO: Final = logging.INFO
+is_logged: Final = _logger.logger.isEnabledFor  # without a frame of ours: each call asks
 
 
 def tell(hook: Callable[..., Any], *what: object, name: str = "an observer") -> Any:

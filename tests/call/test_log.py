@@ -53,7 +53,8 @@ ALL_LINES: Lines = [
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> Lines:
-    assert {record.name for record in caplog.records} <= {"gateway_sdk"}
+    places = {(record.name, record.filename) for record in caplog.records}
+    assert places <= {("gateway_sdk", "events.py")}
     return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 

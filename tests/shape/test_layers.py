@@ -40,6 +40,7 @@ PUBLIC: dict[str, set[str]] = {
 }
 
 FOREIGN = {
+    "logging": {"_python", "cli", "cluster", "sandbox"},  # all others log with `Log`
     "tenacity": {"_call"},
     "httptools": {"_transport"},
     "authlib": {"auth"},

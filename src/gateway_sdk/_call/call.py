@@ -1,7 +1,6 @@
 """One call, from its first attempt to its last: token, attempts, outcome, deadline."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import aclosing
@@ -34,6 +33,7 @@ from gateway_sdk._http.request import (
     authorization,
     prepare,
 )
+from gateway_sdk._python import Log
 from gateway_sdk._transport.transmission import LONG, Request, Transmission, Transport, hide_frames
 from gateway_sdk._waiting import is_done_within
 from gateway_sdk.auth.source import Builtin, StaticTokenSource, fetch_token, invalidate, ready_token
@@ -51,7 +51,7 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_
 if TYPE_CHECKING:
     from gateway_sdk._content.body import Body
 
-_logger = logging.getLogger("gateway_sdk")
+_logger = Log("gateway_sdk")
 
 T = TypeVar("T")
 

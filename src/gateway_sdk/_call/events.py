@@ -1,6 +1,5 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -18,12 +17,12 @@ from gateway_sdk._http.request import (
     raw_headers,
     replace_fields,
 )
-from gateway_sdk._python import tell
+from gateway_sdk._python import Log, tell
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import OUTCOME_TEXT, Attempt, Outcome
 
-_logger = logging.getLogger("gateway_sdk")
+_logger = Log("gateway_sdk")
 
 
 class RunItem(Observer, ABC):

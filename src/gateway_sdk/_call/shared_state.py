@@ -1,7 +1,6 @@
 """What a session and all its views share: the transport, the state, the settings of all calls."""
 
 import asyncio
-import logging
 import os
 import sys
 import warnings
@@ -21,7 +20,7 @@ from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import Bucket, bucket_of
 from gateway_sdk._checks import check_count, check_switch, check_wait, checked, declared, is_async
 from gateway_sdk._http.reply import ParseFloat
-from gateway_sdk._python import with_added
+from gateway_sdk._python import INFO, is_logged, with_added
 from gateway_sdk._transport.settings import EngineConfig
 from gateway_sdk._transport.through_httpx import client_closed
 from gateway_sdk._transport.transmission import Transport
@@ -33,8 +32,6 @@ from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice
 from gateway_sdk.retry_policy import RetryBudget
-
-_logger = logging.getLogger("gateway_sdk")
 
 _LOG: Final = LogObserver()
 
@@ -163,7 +160,7 @@ class SharedState:
         observers = self.observers
         if items := ITEMS.get():
             observers = (*observers, *(item for item in items if item.is_open))
-        if _logger.isEnabledFor(logging.INFO):
+        if is_logged(INFO):
             observers = (*observers, _LOG)
         if not observers:
             return None

@@ -1,7 +1,6 @@
 """The way to one gateway: straight or through a proxy, with TLS whose files may be renewed."""
 
 import asyncio
-import logging
 import math
 import ssl
 from base64 import b64encode
@@ -13,6 +12,7 @@ from typing import cast
 import httpx
 
 from gateway_sdk._http.request import RawHeaders
+from gateway_sdk._python import Log
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.dial import DELAY, Dialler
 from gateway_sdk._transport.proxy import open_by_connect, open_by_socks
@@ -21,7 +21,7 @@ from gateway_sdk._url import host_and_port, port_of
 from gateway_sdk._waiting import OwnCancellation, SingleFlight, in_thread
 from gateway_sdk.errors import ConfigurationError
 
-_logger = logging.getLogger("gateway_sdk")
+_logger = Log("gateway_sdk")
 
 
 class Route:

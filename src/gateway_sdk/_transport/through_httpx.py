@@ -5,7 +5,6 @@ replace one of httpx's transport. Tracers wrap the same method in production, an
 how a session sends.
 """
 
-import logging
 import sys
 from collections.abc import AsyncIterator, Generator, Iterable
 from contextlib import contextmanager
@@ -15,11 +14,12 @@ from typing import Any, Final, Protocol
 import httpx
 
 from gateway_sdk._http.reply import RawReply, index_of
+from gateway_sdk._python import Log
 from gateway_sdk._transport.transmission import EXTENSION, Request
 from gateway_sdk.errors import SessionStateError, misused
 from gateway_sdk.rate_limit import RateLimiter
 
-_logger = logging.getLogger("gateway_sdk")
+_logger = Log("gateway_sdk")
 
 _LIBRARIES: Final = ("httpx", "httpx2")
 _MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})

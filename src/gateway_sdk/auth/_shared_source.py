@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import inspect
-import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +12,7 @@ from typing import Any, Final, TypeGuard
 
 from gateway_sdk._checks import accepts, check_seconds, check_wait, promised
 from gateway_sdk._files import LockFile
-from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._python import Log, NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, prepare_folder_of
 from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, Builtin
@@ -29,7 +28,7 @@ from gateway_sdk.errors import (
     TokenStoreError,
 )
 
-_logger = logging.getLogger("gateway_sdk.auth")
+_logger = Log("gateway_sdk.auth")
 
 DEFAULT_HOLD: Final = 30.0
 """Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""

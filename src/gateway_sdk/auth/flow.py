@@ -4,7 +4,6 @@ No I/O and no clock here. A browser opens the URL, and the caller passes on the 
 """
 
 import hmac
-import logging
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from urllib.parse import unquote, unquote_plus
 import httpx
 
 from gateway_sdk._checks import check_client_id
-from gateway_sdk._python import NotPickled, safe_repr
+from gateway_sdk._python import Log, NotPickled, safe_repr
 from gateway_sdk._url import difference_of, is_loopback, parse_url
 from gateway_sdk._waiting import hiding_frames
 from gateway_sdk.auth.token import Token, scope_names
@@ -28,7 +27,7 @@ from gateway_sdk.errors import (
     StateMismatchError,
 )
 
-_logger = logging.getLogger("gateway_sdk.auth")
+_logger = Log("gateway_sdk.auth")
 
 _OF_EACH_LOGIN: Final = ("client_id", "redirect_uri", "response_type", "scope", "state")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from copy import copy
 from typing import Any, Final, Protocol, TypeAlias, cast
@@ -10,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._checks import accepts, is_async, promised
-from gateway_sdk._python import MASK
+from gateway_sdk._python import MASK, Log
 from gateway_sdk._waiting import SingleFlight, hiding_frames, raise_if_cancelled
 from gateway_sdk.auth.token import (
     DEFAULT_LEEWAY,
@@ -26,7 +25,7 @@ from gateway_sdk.outcome import Outcome
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
-_logger = logging.getLogger("gateway_sdk.auth")
+_logger = Log("gateway_sdk.auth")
 
 
 SILENT: Final = 30.0

@@ -1,7 +1,6 @@
 """The ledger of one machine: an SQLite file, written by one thread."""
 
 import asyncio
-import logging
 import os
 import sqlite3
 import stat
@@ -19,6 +18,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar
 
 from gateway_sdk._files import LockFile
+from gateway_sdk._python import Log
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._source import digest_of, value_text
 from gateway_sdk.bulk._wal import VERSION, begin_log, end_log, problem_of_log
@@ -29,7 +29,7 @@ from gateway_sdk.outcome import Advice, Repeatability
 
 T = TypeVar("T")
 
-_logger = logging.getLogger("gateway_sdk.bulk.journal")
+_logger = Log("gateway_sdk.bulk.journal")
 
 _IN_SQLITE: Final = 1.0
 """Seconds for which SQLite waits for a lock, before this is worth a warning."""

@@ -1,7 +1,6 @@
 """Tells an outage from a bad item, and lets one call at a time try whether the outage is over."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from math import inf
 from typing import Final
 
 from gateway_sdk._call.retry import TOO_LONG, retry_after
+from gateway_sdk._python import Log
 from gateway_sdk.bulk.results import Outage
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -21,7 +21,7 @@ from gateway_sdk.errors import (
 )
 from gateway_sdk.outcome import Advice, Repeatability
 
-_logger = logging.getLogger("gateway_sdk.bulk")
+_logger = Log("gateway_sdk.bulk")
 
 LATER_ROUNDS: Final = 2
 """How often an item is tried again, later in the run, before its failure is its result."""
