@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from importlib import import_module
+from types import TracebackType
 from typing import Any, Final, NoReturn
 
 # An instrumentor adds one in every program on a machine, most of which never make a session: so
@@ -97,11 +98,40 @@ is_logged: Final = _logger.logger.isEnabledFor  # without a frame of ours: each 
 
 def tell(hook: Callable[..., Any], *what: object, name: str = "an observer") -> Any:
     """Return what a hook returns; None if it fails, which is logged and changes nothing."""
+    handled = sys.exception()
     try:
         return hook(*what)
-    except Exception:
-        _logger.exception("%s failed", name)
+    except Exception as error:
+        _logger.exception("%s failed", name, exc_info=_of_hook(error, handled))
         return None
+
+
+def _of_hook(
+    error: Exception, handled: BaseException | None
+) -> tuple[type[Exception], Exception, TracebackType | None]:
+    """Take off what is not the hook's: our frames, and the error that it was called for."""
+    # Some programs log the variables of all frames, and those of ours hold what is sent.
+    chain: list[BaseException] = [] if error is handled else [error]
+    for one in chain:
+        one.with_traceback(_without_ours(one.__traceback__))
+        for link in ("__cause__", "__context__"):
+            behind = getattr(one, link)
+            if behind is not None and behind is handled:
+                object.__setattr__(one, link, None)  # also of a frozen dataclass
+            elif behind is not None and not any(behind is other for other in chain):
+                chain.append(behind)
+    return type(error), error, _without_ours(error.__traceback__)
+
+
+def _without_ours(frames: TracebackType | None) -> TracebackType | None:
+    left = []
+    while frames is not None:
+        if str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != "gateway_sdk":
+            left.append(frames)
+        frames = frames.tb_next
+    for one in reversed(left):
+        frames = TracebackType(frames, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return frames
 
 
 class NotPickled:

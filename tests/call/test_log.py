@@ -2,13 +2,25 @@
 
 import asyncio
 import logging
-from types import SimpleNamespace
+import sys
+from collections.abc import Callable, Iterator
+from traceback import walk_tb
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, Observer, operations
+from gateway_sdk import (
+    Attempt,
+    CallInfo,
+    ConfigurationError,
+    GatewaySession,
+    InvalidRequestError,
+    Observer,
+    Outcome,
+    operations,
+)
 from gateway_sdk._call import call, events
 from gateway_sdk.outcome import Repeatability
 from tests.support.calls import CALLS
@@ -154,3 +166,68 @@ def test_nothing_is_computed_when_nobody_listens(
     assert core.begin_call(operations.ORDER_HISTORY) is None
     core.observers = (Observer(),)
     assert core.begin_call(operations.ORDER_HISTORY) is not None
+
+
+def raise_own(_: BaseException | None) -> None:
+    try:
+        next(iter(()))
+    except StopIteration:
+        divmod(1, 0)
+
+
+def raise_from(error: BaseException | None) -> None:
+    raise ZeroDivisionError from error
+
+
+def raise_again(error: BaseException | None) -> None:
+    raise error or ZeroDivisionError
+
+
+class Wrong(Observer):
+    """Fails in each hook, and in one by header fields that the SDK refuses."""
+
+    def __init__(self, hook: Callable[[BaseException | None], None]) -> None:
+        self.hook = hook
+
+    def attempt_started(self, call: CallInfo, number: int) -> dict[str, str]:
+        return {"X-Trace": "CANARY\n"}
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        self.hook(sys.exception())
+
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        self.hook(error)
+
+
+def modules_of(error: BaseException, frames: TracebackType | None) -> Iterator[str]:
+    """Yield those whose variables are logged by programs that log variables."""
+    for frame, _ in walk_tb(frames):
+        yield frame.f_globals["__name__"]
+    for one in (error.__cause__, error.__context__):
+        if one is not None:
+            yield from modules_of(one, one.__traceback__)
+
+
+@pytest.mark.parametrize("hook", [raise_own, raise_from, raise_again])
+async def test_the_error_of_a_hook_is_logged_without_our_frames(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    hook: Callable[[BaseException | None], None],
+) -> None:
+    """Their variables hold identifiers and content, and the error of the call leads to them."""
+    gateway, _, _ = scripted(monkeypatch, httpx.Response(400), observers=[Wrong(hook)])
+
+    with pytest.raises(InvalidRequestError):
+        await gateway.aml.upload_document(b"CANARY", on_progress=lambda *_: hook(None))
+
+    logged: list[Any] = [record.exc_info for record in caplog.records]
+    kinds = [kind for kind, _, _ in logged]
+    of_call = InvalidRequestError if hook is raise_again else ZeroDivisionError
+    assert kinds == [ConfigurationError, ZeroDivisionError, of_call, of_call]
+    for _, error, frames in logged[1:]:
+        assert set(modules_of(error, frames)) == {__name__}
+        assert isinstance(error.__context__, StopIteration) is (hook is raise_own)
+        assert error.__suppress_context__ is (hook is raise_from)
+    assert list(modules_of(*logged[0][1:])) == []
