@@ -96,14 +96,33 @@ INFO: Final = logging.INFO
 is_logged: Final = _logger.logger.isEnabledFor  # without a frame of ours: each call asks
 
 
-def tell(hook: Callable[..., Any], *what: object, name: str = "an observer") -> Any:
+def tell(hook: Callable[..., Any], *what: object) -> Any:
     """Return what a hook returns; None if it fails, which is logged and changes nothing."""
     handled = sys.exception()
     try:
         return hook(*what)
     except Exception as error:
-        _logger.exception("%s failed", name, exc_info=_of_hook(error, handled))
+        _logger.exception("an observer failed", exc_info=_of_hook(error, handled))
         return None
+
+
+def telling(on_progress: Callable[..., Any]) -> Callable[..., None]:
+    """Return a function that calls it; of its errors, which change nothing, the first is logged."""
+    # It is called for each chunk of a document, and for each item of a run.
+    line = "on_progress failed; if it fails again in this call or run, this is not logged"
+    has_failed = False
+
+    def tell_progress(*what: object) -> None:
+        nonlocal has_failed
+        handled = sys.exception()
+        try:
+            on_progress(*what)
+        except Exception as error:
+            if not has_failed:
+                _logger.exception(line, exc_info=_of_hook(error, handled))
+            has_failed = True
+
+    return tell_progress
 
 
 def _of_hook(

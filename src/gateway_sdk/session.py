@@ -234,7 +234,7 @@ class GatewaySession(NotPickled):
             body: A model or JSON value; for the operations that take any type of entity body, one
                 of the types in `BodyContent`. None sends no body.
             content_type: The media type of such a body, which replaces the one that the SDK finds.
-            on_progress: Called with the bytes sent so far and the total; its errors are logged.
+            on_progress: Called with the bytes sent so far and the total; its first error is logged.
             into: A type that pydantic can validate, also a union; the JSON of the reply is
                 validated into it. Use it if you know the replies of your gateway.
             headers: More headers for this call; None as a value removes one of the session's.

@@ -418,3 +418,22 @@ async def test_who_hears_of_the_start_of_a_run_hears_of_its_end(
     assert heard == [[] if never else ["started", "finished"], ["started", "finished"]]
     assert not goes_on or len(book.events) == len(leaving.events) == 3
     assert [record.getMessage() for record in caplog.records] == ["an observer failed"] * goes_on
+
+
+async def test_a_progress_function_that_fails_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is called again, for it may work the next time; the results are what they are."""
+    seen = list[bulk.Progress]()
+
+    def fail(progress: bulk.Progress) -> None:
+        seen.append(progress)
+        raise ZeroDivisionError
+
+    results = [result.value async for result in bulk.run(numbered, [0, 0], on_progress=fail)]
+
+    assert results == [0, 0]
+    assert [progress.done for progress in seen] == [1, 2]
+    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [
+        ZeroDivisionError
+    ]

@@ -174,10 +174,13 @@ async def test_an_error_that_two_streams_raise_is_written_to_by_neither_call() -
     assert busy.operation is None
 
 
+ONCE = "on_progress failed; if it fails again in this call or run, this is not logged"
+
+
 async def test_a_progress_function_that_raises_changes_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its error is logged each time, and the document arrives whole."""
+    """Its error is logged once, and the document arrives whole."""
     told: list[int] = []
 
     def fail(sent: int, _: int | None) -> None:
@@ -189,8 +192,8 @@ async def test_a_progress_function_that_raises_changes_nothing(
 
     assert told == [CHUNK, 2 * CHUNK]
     assert [(record.name, record.getMessage()) for record in caplog.records] == [
-        ("gateway_sdk", "on_progress failed")
-    ] * 2
+        ("gateway_sdk", ONCE)
+    ]
     assert taker.uploads[0].body == bytes(2 * CHUNK)
 
 

@@ -26,7 +26,7 @@ from gateway_sdk._http.request import (
     encode_json,
     framing,
 )
-from gateway_sdk._python import tell
+from gateway_sdk._python import telling
 from gateway_sdk._waiting import OwnCancellation, raise_if_cancelled
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT
@@ -128,7 +128,7 @@ class Body(httpx.AsyncByteStream):
     def _report(self, sent: int) -> None:
         if self.on_progress and sent > self._reported:
             self._reported = sent
-            tell(self.on_progress, sent, self.length, name="on_progress")
+            self.on_progress(sent, self.length)
 
 
 async def prepare_document(
@@ -155,7 +155,7 @@ async def prepare_document(
     if on_progress is not None and (not callable(on_progress) or is_async(on_progress)):
         problem = "must be a plain function of (sent, total)"
         raise InvalidArgumentError(problem, field="on_progress")
-    body.on_progress = on_progress
+    body.on_progress = on_progress and telling(on_progress)
     fields = framing(template.operation.method, body.length, body.content_type)
     small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None
     sent = body if small is None else small

@@ -19,8 +19,8 @@ class AmlArea(Area):
     `UploadFile` as that file, a `Multipart` as a form, a dictionary or list as JSON, an async
     iterable of bytes as a stream, which is never sent a second time.
     `content_type` replaces the media type that follows from the content. `on_progress` is called
-    in the event loop with the bytes sent so far and the total (None if unknown); what it raises is
-    logged.
+    in the event loop with the bytes sent so far and the total (None if unknown); its first
+    error is logged.
 
     Raises:
         InvalidArgumentError: the content is missing, of no such type or cannot be read.

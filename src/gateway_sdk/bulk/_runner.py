@@ -113,7 +113,7 @@ class Reporter:
         if self.on_progress is not None:
             counts = self._done, self._failed, self._from_journal
             progress = Progress(*counts, self.run.total, self._outage)
-            tell(self.on_progress, progress, name="on_progress")
+            self.on_progress(progress)
 
     def _finished(
         self, observer: Observer, began: float, _: object, error: BaseException | None, __: object

@@ -24,7 +24,7 @@ from gateway_sdk._checks import (
     is_async,
     shown,
 )
-from gateway_sdk._python import with_added
+from gateway_sdk._python import telling, with_added
 from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.bulk._limit import Adaptive, Controller, FixedLimit
 from gateway_sdk.bulk._runner import Reporter, Runner
@@ -142,7 +142,7 @@ def run(
             rounds that showed it. Then an outage ends the run with an `OutageError`, a lock with a
             `JournalError`, and the failure of the item is its result.
         on_progress: Called with a `Progress` before each result, and when an outage begins or
-            ends; its errors are logged.
+            ends; its first error is logged.
         journal: An SQLite file with a row for each item that has ended, written before the result
             is yielded. Items that are in it already are not fetched, but yielded from it, marked
             `from_journal`. Equal items are fetched once, also without *key*. A `Ledger` keeps the
@@ -190,7 +190,11 @@ def run(
         ledger=_ledger_of(given),
         dump=given["dump"],
         load=given["load"],
-        reporter=Reporter(given["on_progress"], with_added(given["observers"]), RunInfo(total)),
+        reporter=Reporter(
+            given["on_progress"] and telling(given["on_progress"]),
+            with_added(given["observers"]),
+            RunInfo(total),
+        ),
         ordered=given["ordered"],
         deadline=given["deadline"],
         patience=given["patience"],
