@@ -61,6 +61,6 @@ def test_the_pytest_plugin_says_which_extra_its_fixtures_need(pytester: pytest.P
     ended = pytester.runpytest_subprocess("-p", "no:asyncio", "-p", "no:cacheprovider")
 
     ended.assert_outcomes(passed=1, errors=1)
-    ended.stdout.fnmatch_lines(["E *Error: *pip install 'gateway-sdk[[]sandbox]'*"])
+    ended.stdout.fnmatch_lines(["E *MissingExtraError: *pip install 'gateway-sdk[[]sandbox]'*"])
     ended = pytester.runpython_c("import gateway_sdk.sandbox")
-    ended.stderr.fnmatch_lines(["*Error: *pip install 'gateway-sdk[[]sandbox]'"])
+    ended.stderr.fnmatch_lines(["*MissingExtraError: *pip install 'gateway-sdk[[]sandbox]'"])

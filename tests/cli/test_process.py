@@ -165,7 +165,8 @@ main()
     assert ended.returncode == 2
     assert ended.stdout == ""
     advice = f"pip install 'gateway-sdk[{extra}]'"
-    assert ended.stderr == f"gateway: this needs the extra [{extra}]: {advice}\n"
+    place = "the sandbox" if extra == "sandbox" and module != "uvicorn" else "this"
+    assert ended.stderr == f"gateway: {place} needs the extra [{extra}]: {advice}\n"
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

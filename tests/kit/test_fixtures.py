@@ -287,5 +287,5 @@ def test_with(request, name):
     ended = run_apart(tests)
 
     ended.assert_outcomes(passed=1, failed=6)
-    advice = "the sandbox needs its extra: pip install 'gateway-sdk[[]sandbox]'"
-    ended.stdout.fnmatch_lines([f"E *Error: {advice}"] * 6)
+    advice = "the sandbox needs the extra [[]sandbox]: pip install 'gateway-sdk[[]sandbox]'"
+    ended.stdout.fnmatch_lines([f"E *MissingExtraError: {advice}"] * 6)

@@ -25,14 +25,12 @@ class Status(IntEnum):
 
 EXTRA_OF: Final = {
     **dict.fromkeys(("rich", "simplejson", "typer"), "cli"),
-    **dict.fromkeys(
-        ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"), "sandbox"
-    ),
+    "uvicorn": "sandbox",
     "matplotlib": "plot",
     "pyarrow": "parquet",
 }
-"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores have an
-error of their own."""
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. Stores and
+the sandbox have an error of their own."""
 
 
 class CommandError(Exception):

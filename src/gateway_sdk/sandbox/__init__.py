@@ -1,6 +1,8 @@
 """The Gateway Service in memory: all operations, logins, and faults on request."""
 
-try:
+from gateway_sdk.errors import needing_extra
+
+with needing_extra("sandbox", "the sandbox"):
     from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Visitor
     from gateway_sdk.sandbox._faults import Fault, Faults
     from gateway_sdk.sandbox._received import ReceivedCall
@@ -10,9 +12,6 @@ try:
         SandboxServer,
         SandboxTenant,
     )
-except ModuleNotFoundError as error:
-    needed = "the sandbox needs its extra: pip install 'gateway-sdk[sandbox]'"
-    raise ModuleNotFoundError(needed, name=error.name) from error
 
 __all__ = [
     "AUTHORIZE_PATH",
