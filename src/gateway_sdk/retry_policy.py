@@ -1,7 +1,7 @@
 """How often a call is tried again, and how much load retries may add in all."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,7 +50,7 @@ class RetryPolicy:
     jitter: float = 1.0
     retry_after_max: float = 60.0
     repeat_idempotent: bool = True
-    statuses: Collection[int] = PASSING
+    statuses: Sequence[int] | AbstractSet[int] = PASSING  # pydantic knows no Collection
 
     def __post_init__(self) -> None:
         check_count("attempts", self.attempts)

@@ -110,8 +110,8 @@ class GatewaySession(NotPickled):
             cert: A client certificate: the path of a file that also holds the key, or
                 `(certificate, key)` or `(certificate, key, password)`.
             proxy: The address of a proxy, which replaces that of the environment.
-            trust_env: Whether to use HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; True by
-                default.
+            trust_env: Whether to use HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE
+                and SSL_CERT_DIR; True by default.
             allow_insecure_http: Allow plain http to another machine; the token is not encrypted
                 then.
             max_reply_bytes: The largest reply, in decompressed bytes.
