@@ -5,12 +5,13 @@ import pprint
 from typing import Any
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError, create_model
 from rich.pretty import pretty_repr
 
 from gateway_sdk import models
 from gateway_sdk.models import PersonData, SecretQuestionItem
 from tests.interface_table import MODELS, SECRETS, sample
+from tests.support.secrecy import texts_of
 
 MASK = "**********"
 CANARY = "canary-4711"
@@ -109,6 +110,17 @@ def test_validation_error_shows_no_value(name: str) -> None:
 
     assert CANARY not in str(caught.value)
     assert CANARY not in repr(caught.value)
+
+
+def test_an_error_in_a_model_of_the_users_says_that_the_value_is_hidden() -> None:
+    """None in its place would read as the cause."""
+    job = create_model("Job", person=PersonData)
+    with pytest.raises(ValidationError) as caught:
+        job.model_validate({"person": {"email": 4711, "documents": [{"name": [CANARY]}]}})
+
+    assert str(caught.value).count(f"[type=wrong_argument, input_value='{MASK}', input_type=H") == 2
+    assert [one["input"] for one in json.loads(caught.value.json())] == [MASK, MASK]
+    assert CANARY not in texts_of(caught.value)
 
 
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)

@@ -48,7 +48,7 @@ from pydantic_core.core_schema import (
     wrap_serializer_function_ser_schema,
 )
 
-from gateway_sdk._python import Wire, safe_repr
+from gateway_sdk._python import MASK, Wire, safe_repr
 
 _MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
 
@@ -85,6 +85,15 @@ _WRONG: Final = {
     "recursion_depth_exceeded": "is nested too deeply",
     "recursion_loop": "is nested too deeply, or holds itself",
 }
+
+
+class Hidden(str):
+    """Stands for what was given, in errors() and pickles: models of the user's show it."""
+
+    __slots__ = ()
+
+
+_HIDDEN: Final = Hidden(MASK)
 
 
 class _Signature:
@@ -280,7 +289,7 @@ class RequestModel(Model):
         def finish(made: Self) -> Self:
             kind = problem(f"is not in the interface as {cls.__name__} has it: {_WAY_OUT}")
             lines: list[InitErrorDetails] = [
-                {"type": kind, "loc": (name,), "input": None}
+                {"type": kind, "loc": (name,), "input": _HIDDEN}
                 for name in foreign or made.model_extra or ()
             ]
             if lines:
@@ -365,8 +374,7 @@ def _in_plain_words(error: ValidationError, model: type[BaseModel]) -> Validatio
         inner = takewhile(lambda part: isinstance(part, int), detail["loc"][1:])
         location = detail["loc"] if is_converted else (*detail["loc"][:1], *inner)
         message = detail["msg"] if is_converted else _message(detail, model)
-        # The input would be in errors() and in pickles.
-        lines.append({"type": problem(message), "loc": location, "input": None})
+        lines.append({"type": problem(message), "loc": location, "input": _HIDDEN})
     return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)
 
 
