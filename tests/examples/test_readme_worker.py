@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 from gateway_sdk import GatewayError, GatewaySession, LoginRequiredError
@@ -69,3 +70,18 @@ async def test_each_task_is_done_once_or_set_aside_for_a_reason() -> None:
     why = {task.external_customer_id: error.advice.name for task, error in aside}
     assert why == {**dict.fromkeys(LOST, "CHECK"), **dict.fromkeys(WRONG, "FIX")}
     assert len(aside) == len(why)
+
+
+def test_what_is_set_aside_is_printed_and_other_pages_go_on(
+    gateway_env: dict[str, str], tmp_path: Path
+) -> None:
+    """A second run of the program has its customer already; the next page creates another."""
+    texts = [it.text for it in documents.every("python") if "create_customer(" in it.text]
+    (again,) = [text for text in texts if "def wait_for_login" in text]
+    (models,) = [text for text in texts if "AddressesItem" in text]
+
+    said = [documents.run_program(text, tmp_path).out for text in (again, again, models)]
+
+    assert "crm-1815" in said[0]
+    assert said[1].startswith("look at crm-1815 create_customer: the gateway answered 409")
+    assert "crm-1852" in said[2]
