@@ -170,6 +170,7 @@ def test_a_missing_login_is_waited_for(
 
     assert [result.error for result in results] == [None] * count
     assert caplog.messages == ["a bulk run waits, because of: away", "a bulk run goes on"]
+    assert [record.args for record in caplog.records] == [("away",), ()]  # a text, and no error
     assert sum(begin < moment < 1.0 for moment in asked) == failing
     assert 0 < sum(1.0 < moment < 50.0 for moment in asked) < 10
 

@@ -85,7 +85,7 @@ async def outage(_: pytest.MonkeyPatch) -> None:
 
 
 TOLD = {
-    write: ["('create_customer', 1, 429, ", "'an observer failed'"],
+    write: ["('create_customer #1', 429, 'in ", "'an observer failed'"],
     cancelled: ["('upload_document #1', 'it is unknown whether the gateway did it', "],
     outage: ["a bulk run waits", "a bulk run goes on"],
 }

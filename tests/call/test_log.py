@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from traceback import walk_tb
 from types import SimpleNamespace, TracebackType
 from typing import Any
@@ -15,17 +16,23 @@ from gateway_sdk import (
     Attempt,
     CallInfo,
     ConfigurationError,
+    ConnectionFailedError,
+    GatewayError,
     GatewaySession,
     InvalidRequestError,
     Observer,
     Outcome,
+    RateLimitedError,
+    ServerError,
+    bulk,
     operations,
 )
 from gateway_sdk._call import call, events
 from gateway_sdk.outcome import Repeatability
-from tests.support.calls import CALLS
+from tests.support import virtual_time
+from tests.support.calls import CALLS, Call, Renewing
 from tests.support.logins import Clock
-from tests.support.scripted import Step, scripted
+from tests.support.scripted import Step, scripted, status
 
 
 class Timed(Clock):
@@ -150,6 +157,55 @@ async def test_a_write_that_is_cancelled_leaves_one_warning(
     told = f"{name}{number}: {unknown}"
     is_told = is_sent and operation.repeatability is not Repeatability.READ
     assert lines(caplog) == [("WARNING", told)] * is_told
+
+
+def failing_once(answer: Any = None) -> Callable[..., Awaitable[Any]]:
+    of_items = [RateLimitedError("-", status=429), ServerError("-", status=503)]
+    errors: list[GatewayError] = [ConnectionFailedError("-")] if answer else [*of_items]
+
+    async def function(*_: object) -> Any:
+        if errors:
+            raise errors.pop()
+        return answer
+
+    return function
+
+
+async def one_in_bulk(_: GatewaySession) -> None:
+    async for result in bulk.run(failing_once(), [0]):
+        assert result.error is None
+
+
+NEW, WAITING = {"access_token": Renewing}, {"access_token": partial(failing_once, "t")}
+REPEATED: dict[str, tuple[Call, dict[str, Any], list[str]]] = {
+    "401": (CALLS["cancel_order"], NEW, ["cancel_order #1: 401; again with another token"]),
+    "no token": (CALLS["cancel_order"], WAITING, ["cancel_order #1: no token; again in 0.30 s"]),
+    "connect": (GatewaySession.connect, WAITING, ["connect: no token; again in 0.30 s"]),
+    "bulk": (
+        one_in_bulk,
+        {},
+        ["a bulk item: 503; again later", "a bulk item: 429; again in 0.70 s"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "options", "told"), REPEATED.values(), ids=REPEATED)
+def test_what_is_repeated_is_logged_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    call: Call,
+    options: dict[str, Any],
+    told: list[str],
+) -> None:
+    caplog.set_level(logging.INFO, "gateway_sdk")
+    monkeypatch.setattr("random.random", lambda: 0.4)
+    given = {name: make() for name, make in options.items()}
+    steps = [status(401)] * (options is NEW)
+    gateway, _, _ = scripted(monkeypatch, *steps, status(200), **given)
+
+    virtual_time.run(call(gateway))
+
+    assert caplog.messages[: len(told)] == told
 
 
 def test_nothing_is_computed_when_nobody_listens(

@@ -11,7 +11,7 @@ import httpx
 from pydantic import ValidationError
 
 from gateway_sdk._call.deadline import CallScope
-from gateway_sdk._call.events import ITEMS, Watch, tell_outcome
+from gateway_sdk._call.events import ITEMS, Watch, log_repeat, tell_outcome
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import (
     CallArguments,
@@ -255,6 +255,7 @@ class Call:
                 if text_of(refused) == text_of(self._token):
                     raise
                 self._renewed = True
+                log_repeat(self._operation.name, self._watch, self._attempts, "with another token")
             else:
                 if isinstance(source, Builtin):
                     source.note_success(self._token)
@@ -351,6 +352,7 @@ class Call:
     async def _sleep(self, seconds: float) -> None:
         if self._watch is not None and self._attempts:  # else there was no token to try with
             self._watch.scheduled(self._attempts[-1], seconds)
+        log_repeat(self._operation.name, self._watch, self._attempts, f"in {seconds:.2f} s")
         self._scope.phase = "backoff"
         await self._withdraw_intent()
         await self._shared.sleep(seconds)

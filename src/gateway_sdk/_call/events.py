@@ -115,22 +115,27 @@ def tell_outcome(
         if text not in getattr(error, "__notes__", ()):  # it may be raised again and again
             error.add_note(text)
     elif outcome >= Outcome.UNKNOWN:
-        call = name if watch is None else f"{name} #{watch.call.number}"
         line = "%s: %s (ended by %s; %s)"
-        _logger.warning(line, call, what, type(error).__name__, outcome.name)
+        _logger.warning(line, _call(name, watch), what, type(error).__name__, outcome.name)
+
+
+def log_repeat(name: str, watch: Watch | None, made: Sequence[Attempt], how: str) -> None:
+    """Log that another attempt follows; without one before it, there was no token."""
+    what = made[-1].status or made[-1].error if made else "no token"
+    _logger.info("%s: %s; again %s", _call(name, watch), what, how)
+
+
+def _call(name: str, watch: Watch | None) -> str:
+    return name if watch is None else f"{name} #{watch.call.number}"
 
 
 class LogObserver(Observer):
-    """Logs calls: retries at INFO, everything else at DEBUG."""
+    """Logs attempts and calls at DEBUG."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         name, number, what = call.operation.name, call.number, attempt.status or attempt.error
         outcome, elapsed = attempt.outcome.name, attempt.elapsed
         _logger.debug("%s #%d: %s, %s, %.3f s", name, number, what, outcome, elapsed)
-
-    def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        name, what = call.operation.name, attempt.status or attempt.error
-        _logger.info("%s #%d: %s; again in %.2f s", name, call.number, what, seconds)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float

@@ -74,7 +74,7 @@ class Route:
             if tls is None:
                 raise
             # Perhaps one of two files is new; when the other one comes, it is tried again.
-            _logger.warning("the files for TLS have changed, and the old ones stay: %s", error)
+            _logger.warning("the files for TLS have changed, and the old ones stay: %s", str(error))
         self._tls, self._stamp = tls, stamp
         return tls
 

@@ -329,7 +329,7 @@ class SharedTokenSource(Builtin, NotPickled):
         try:
             await _result_of("store.save", save, seconds, TokenStoreError)
         except GatewayError as error:  # the token can be used
-            _logger.warning("the access token is not saved for other processes: %s", error)
+            _logger.warning("the access token is not saved for other processes: %s", str(error))
 
     def _cached_of(self, token: Token) -> CachedToken:
         cached, can_log_in = self._cached, self._acquire is not None

@@ -93,7 +93,7 @@ class Outages:
 
     def _begin(self, error: GatewayError) -> None:
         self.now, self.allows_call = Outage(error, datetime.now(UTC)), False
-        _logger.warning("a bulk run waits, because of: %s", error)
+        _logger.warning("a bulk run waits, because of: %s", str(error))
         self._pause = _FIRST_PAUSE / 2
         if self.patience is not None:
             self._ends = asyncio.get_running_loop().time() + self.patience

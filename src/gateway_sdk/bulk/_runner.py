@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from gateway_sdk._call.events import ITEMS
 from gateway_sdk._call.retry import Bucket, retry_after
-from gateway_sdk._python import tell
+from gateway_sdk._python import Log, tell
 from gateway_sdk._waiting import to_the_end
 from gateway_sdk.bulk._item import Work, unsent
 from gateway_sdk.bulk._ledger import Recorder, without_frames
@@ -39,6 +39,8 @@ from gateway_sdk.errors import (
 )
 from gateway_sdk.observer import Observer, RunInfo
 from gateway_sdk.retry_policy import RetryBudget
+
+_logger = Log("gateway_sdk.bulk")
 
 AHEAD: Final = 8
 """Items taken but not yet yielded, per call in flight: they wait for a slow item, an equal one, or
@@ -317,6 +319,7 @@ class Runner:
                 if is_over or self.is_closing or not work.may_begin_again(error):
                     raise
                 work.refused(error, asked + spread)
+                _logger.info("a bulk item: 429; again in %.2f s", asked + spread)
             self.outages.over()
             await asyncio.sleep(asked + spread)
 
@@ -347,6 +350,9 @@ class Runner:
             work.withdraw()
             self._under_way.discard(work)
             self._later.append(work)
+            if error and not self.is_closing:
+                what = getattr(error, "status", None) or type(error).__name__
+                _logger.info("a bulk item: %s; again later", what)
             if error and (seconds := retry_after(error)):
                 work.due = self.loop.time() + seconds
                 self.loop.call_at(work.due + _LATE, self.wake)
