@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import Final, NamedTuple, NoReturn, cast
+from typing import Any, Final, NamedTuple, NoReturn, cast
 
 import httpx
 
@@ -70,6 +70,8 @@ def raise_failure(
     failure = _failure_of(error, request, reply)
     if isinstance(failure, ConnectionFailedError) and isinstance(error, httpx.HTTPError):
         # The frames of our engines hold the request with its token, for tracebacks with variables.
+        # A client puts it on the error itself, and tblib, which Dask uses, pickles causes.
+        cast("Any", error).request = None
         raise failure from error.with_traceback(None) if is_ours else error
     raise failure from None  # the cause's text may show what the server sent
 
