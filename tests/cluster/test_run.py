@@ -132,7 +132,8 @@ async def test_an_item_with_what_cannot_travel_fails_alone(
     assert sorted(result.value for result in results if not result.error) == [0, 2, 3]
 
 
-SETTINGS: dict[str, Any] = {"base_url": "https://a", "access_token": jobs.same, "tenant_id": "a"}
+BASE = {"base_url": "https://a", "tenant_id": "a"}
+SETTINGS: dict[str, Any] = BASE | {"access_token": jobs.no_token}
 ENDS: dict[str, tuple[Any, dict[str, Any], Any, str]] = {
     "no Exception": ("panic", {}, jobs.Panic, r"^one$"),
     "a wrong setting": (3, {"access_token": jobs.no_token}, ConfigurationError, "access_token is"),
@@ -355,7 +356,7 @@ def test_what_has_no_meaning_is_refused_by_name(name: str) -> None:
         {"address": "tls://scheduler:8786"},
         {"address": "[::1]:8786"},
         {"address": "localhost:8786"},
-        {"session": {"access_token": jobs.same}},
+        {"session": {"access_token": jobs.no_token}},
     ],
 )
 def test_what_is_right_is_taken(given: dict[str, Any]) -> None:
