@@ -89,8 +89,10 @@ class LateSignature(inspect.Signature):
 def _with_settings(function: FunctionType, inherited: Collection[str]) -> inspect.Signature:
     vars(function).pop("__signature__", None)
     signature = inspect.signature(function)
-    *parameters, rest = signature.parameters.values()
-    settings = get_args(get_type_hints(function)[rest.name])[0]
+    *given, rest = signature.parameters.values()
+    hints = get_type_hints(function)
+    parameters = [it.replace(annotation=hints.get(it.name, it.annotation)) for it in given]
+    settings = get_args(hints[rest.name])[0]
     for name, hint in (get_origin(settings) or settings).__annotations__.items():
         kind, default = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, None)
         default = None if default is None else Default(default)
@@ -98,7 +100,10 @@ def _with_settings(function: FunctionType, inherited: Collection[str]) -> inspec
         one = inspect.Parameter(name, rest.KEYWORD_ONLY, default=default, annotation=kind)
         parameters.append(one)
         function.__annotations__[name] = kind  # where pydantic looks for what the signature has
-    made = vars(function)["__signature__"] = signature.replace(parameters=parameters)
+    returned = signature.return_annotation
+    returned = hints["return"] if isinstance(returned, str) else returned
+    made = signature.replace(parameters=parameters, return_annotation=returned)
+    vars(function)["__signature__"] = made
     return made
 
 

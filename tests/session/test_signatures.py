@@ -142,6 +142,15 @@ async def test_pydantic_checks_its_arguments(name: str) -> None:
         await result_of(called, *given, deadline="soon")
 
 
+@pytest.mark.parametrize("name", [*ALONE, *METHODS])
+def test_no_type_of_a_signature_is_a_text(name: str) -> None:
+    """Tools that make a schema of it, as those for language models, would not know the type."""
+    signature = inspect.signature(found(name))
+    kinds = [signature.return_annotation, *(it.annotation for it in signature.parameters.values())]
+
+    assert [kind for kind in kinds if isinstance(kind, str)] == []
+
+
 def test_views_inherit_what_is_shown_as_a_default() -> None:
     gateway = session(headers={"X-Team": "a"}, deadline=7.0)
     defaults = {name: one.default for name, one in
