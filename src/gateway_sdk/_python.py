@@ -143,7 +143,7 @@ def _of_hook(
 
 
 def _without_ours(frames: TracebackType | None) -> TracebackType | None:
-    left = []
+    left: list[TracebackType] = []
     while frames is not None:
         if str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != "gateway_sdk":
             left.append(frames)
