@@ -10,12 +10,7 @@ import httpx
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import (
-    AuthError,
-    LoginRequiredError,
-    Outcome,
-    SessionStateError,
-)
+from gateway_sdk import AuthError, LoginRequiredError, Outcome, SessionStateError
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.source import (
     FunctionTokenSource,

@@ -9,12 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import (
-    ConfigurationError,
-    GatewaySession,
-    LoginError,
-    LoginRequiredError,
-)
+from gateway_sdk import ConfigurationError, GatewaySession, LoginError, LoginRequiredError
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
 from gateway_sdk.auth.token import text_of
 from tests.support.calls import CALLS

@@ -12,13 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from gateway_sdk import (
-    DeadlineExceededError,
-    GatewaySession,
-    Outcome,
-    RateLimit,
-    SessionStateError,
-)
+from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, RateLimit, SessionStateError
 from gateway_sdk._call.deadline import CallScope, CallsInFlight
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk.rate_limit import RateLimiter

@@ -10,13 +10,7 @@ import httpx
 import pytest
 from hypothesis import example, given, strategies as st
 
-from gateway_sdk import (
-    GatewayError,
-    GatewaySession,
-    RetryBudget,
-    RetryPolicy,
-    ServerError,
-)
+from gateway_sdk import GatewayError, GatewaySession, RetryBudget, RetryPolicy, ServerError
 from gateway_sdk._call import call, shared_state
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._transport import gateway_transport

@@ -7,13 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sdk import (
-    ConnectionFailedError,
-    GatewayError,
-    GatewaySession,
-    NotFoundError,
-    errors,
-)
+from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, NotFoundError, errors
 from gateway_sdk.cli import app
 from gateway_sdk.cli.arguments import GIVEN
 from gateway_sdk.cli.session import explain

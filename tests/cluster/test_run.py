@@ -14,11 +14,7 @@ from distributed import Client, Security
 
 from gateway_sdk import RateLimit, bulk, cluster, operations
 from gateway_sdk.cluster import _dask
-from gateway_sdk.errors import (
-    ConfigurationError,
-    InvalidArgumentError,
-    JournalError,
-)
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest
 from gateway_sdk.outcome import Advice, Outcome, Repeatability
 from tests.cluster import jobs

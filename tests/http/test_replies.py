@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from gateway_sdk import (
-    Advice,
-    Outcome,
-    UnexpectedReplyError,
-    operations,
-)
+from gateway_sdk import Advice, Outcome, UnexpectedReplyError, operations
 from gateway_sdk._http.reply import ContentError, decode_json
 from gateway_sdk.models import Country
 from gateway_sdk.operations import LIST_COUNTRIES, OPERATIONS

@@ -12,15 +12,7 @@ from pydantic import SecretStr, ValidationError
 
 from gateway_sdk import models
 from gateway_sdk.models._base import Model, RequestModel
-from tests.interface_table import (
-    MODELS,
-    REPLIES,
-    REQUESTS,
-    REQUIRED_FIELDS,
-    SECRETS,
-    Field,
-    sample,
-)
+from tests.interface_table import MODELS, REPLIES, REQUESTS, REQUIRED_FIELDS, SECRETS, Field, sample
 from tests.support.secrecy import CANARY, texts_of
 
 # Values that do not fit a type, by type; none of them may be converted.

@@ -22,11 +22,7 @@ from pydantic import (
 )
 
 from gateway_sdk import InvalidArgumentError, models, operations
-from gateway_sdk.models import (
-    CreateRequest,
-    Name,
-    PersonData,
-)
+from gateway_sdk.models import CreateRequest, Name, PersonData
 from tests.interface_table import REQUESTS, sample
 from tests.support.recorder import Recorder
 from tests.support.secrecy import CANARY, texts_of

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import (
-    MemoryStore,
-    SharedTokenSource,
-    Token,
-    TokenKey,
-    _shared_source,
-    token,
-)
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey, _shared_source, token
 from gateway_sdk.auth.source import FunctionTokenSource
 from gateway_sdk.auth.token import text_of
 from tests.support.secrecy import CANARY

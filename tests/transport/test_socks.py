@@ -6,13 +6,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway_sdk import (
-    Advice,
-    ConnectionFailedError,
-    GatewaySession,
-    GatewayTransport,
-    Outcome,
-)
+from gateway_sdk import Advice, ConnectionFailedError, GatewaySession, GatewayTransport, Outcome
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import HOST, Gateway, pipe

@@ -9,25 +9,11 @@ from typing import Any, Final, Protocol
 
 from gateway_sdk._call.events import RunItem
 from gateway_sdk._call.retry import Bucket
-from gateway_sdk.bulk._ledger import (
-    Answered,
-    Recorder,
-    Said,
-    error_of,
-    failure_of,
-    without_frames,
-)
+from gateway_sdk.bulk._ledger import Answered, Recorder, Said, error_of, failure_of, without_frames
 from gateway_sdk.bulk._limit import FixedLimit
 from gateway_sdk.bulk._outage import MAY_PASS, Outages
 from gateway_sdk.bulk._source import item_text, value_text
-from gateway_sdk.bulk.results import (
-    BulkResult,
-    Entry,
-    LoadText,
-    State,
-    StoredValue,
-    value_of,
-)
+from gateway_sdk.bulk.results import BulkResult, Entry, LoadText, State, StoredValue, value_of
 from gateway_sdk.errors import (
     ConfigurationError,
     DeadlineExceededError,

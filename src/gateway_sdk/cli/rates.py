@@ -25,12 +25,7 @@ from gateway_sdk.cli.arguments import (
     switch,
     writing,
 )
-from gateway_sdk.cli.journals import (
-    check_out,
-    check_shapes,
-    many,
-    write_file,
-)
+from gateway_sdk.cli.journals import check_out, check_shapes, many, write_file
 from gateway_sdk.cli.output import AsCsv, AsJson, choose_form, counting_bar, show, show_records
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.series import draw_chart, load_matplotlib, read_series

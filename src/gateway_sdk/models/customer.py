@@ -16,13 +16,7 @@ from pydantic import (
 )
 
 from gateway_sdk._python import MASK
-from gateway_sdk.models._base import (
-    HALF_OF_A_PAIR,
-    IN_CLEAR,
-    NOT_FINITE,
-    RequestModel,
-    problem,
-)
+from gateway_sdk.models._base import HALF_OF_A_PAIR, IN_CLEAR, NOT_FINITE, RequestModel, problem
 
 __all__ = [
     "AdditionalDataItem", "Address", "AddressesItem", "Alternative", "CreateRequest",
