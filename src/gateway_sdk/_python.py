@@ -78,7 +78,9 @@ class Log(logging.LoggerAdapter[logging.Logger]):
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name))
 
-    __repr__ = safe_repr(logging.LoggerAdapter.__repr__)
+    @safe_repr
+    def __repr__(self) -> str:
+        return super().__repr__()
 
     def log(self, level: int, msg: object, *args: Any, **more: Any) -> None:
         """Log it; if that fails, write it to stderr as `logging` does if a handler notices."""
