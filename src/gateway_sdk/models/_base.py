@@ -43,6 +43,7 @@ from pydantic_core import (
     SchemaSerializer,
 )
 from pydantic_core.core_schema import (
+    CoreConfig,
     SerializerFunctionWrapHandler,
     no_info_after_validator_function,
     wrap_serializer_function_ser_schema,
@@ -170,7 +171,8 @@ class Model(Wire, BaseModel):
     @classmethod
     def _make_writer(cls) -> SchemaSerializer:
         # `exclude_unset` does the same as `_write_what_is_set`, in a third of the time.
-        cls._writer = SchemaSerializer(_without_that(cls.__pydantic_core_schema__))
+        schema = _without_that(cls.__pydantic_core_schema__)
+        cls._writer = SchemaSerializer(schema, CoreConfig(ser_json_inf_nan="constants"))
         return cls._writer
 
     def __wire__(self) -> bytes | None:
