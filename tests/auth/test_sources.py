@@ -338,6 +338,22 @@ async def test_a_question_ends(vault: Vault, source: FunctionTokenSource) -> Non
     assert (virtual_time.now(), len(asyncio.all_tasks())) == (4200, 1)
 
 
+@virtual_time.in_virtual_time
+async def test_who_has_asked_a_function_that_hangs_gets_the_token_of_a_later_question(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """Within a second."""
+    vault.open.clear()
+    hanging = [asyncio.create_task(names(source, 1)) for _ in range(3)]
+    await asyncio.sleep(30)  # now the second asks
+    await asyncio.sleep(30)
+    vault.open = asyncio.Event()
+    vault.open.set()
+    assert await names(source, 1) == {"token-3"}
+    assert await asyncio.gather(*hanging) == 3 * [{"token-3"}]
+    assert virtual_time.now() <= 61
+
+
 @pytest.mark.parametrize("of_view", [False, True])
 async def test_a_session_that_is_closed_leaves_no_question(
     monkeypatch: pytest.MonkeyPatch, vault: Vault, of_view: bool

@@ -34,6 +34,8 @@ _MOST_FAILURES: Final = 3
 """Of questions that one caller waits for; then it asks in its own time."""
 _LONGEST_QUESTION: Final = 2 * DEFAULT_LOGIN_TIMEOUT
 """Seconds: the function may ask a user to log in. What takes longer is ended."""
+_LOOK: Final = 1.0
+"""Seconds between two looks of who asked a function that hangs for the token of a later one."""
 
 
 class TokenSource(Protocol):
@@ -115,7 +117,11 @@ class FunctionTokenSource(Builtin):
             if (token := self.ready()) is not None:
                 return token
             if (asked := self._question.running()) is None:
-                return await self._question.join()  # in this caller's context
+                own = self._question.start()  # in this caller's context
+                while not (await asyncio.wait([own], timeout=_LOOK))[0]:
+                    if (token := self.ready()) is not None:  # of a later question: this one hangs
+                        return token
+                return own.result()
             await asyncio.wait([asked], timeout=self._question.left())
             if self._has_end and asked.done() and not asked.cancelled():
                 return asked.result()
