@@ -33,7 +33,7 @@ def replying(*pages: Any) -> tuple[GatewaySession, list[int]]:
         (lambda orders: orders, []),
         (lambda orders: {"orders": orders, "total": 3}, {"orders": [], "total": 3}),
         (lambda orders: orders, None),
-        (lambda orders: {"orders": orders}, {"orders": None, "notes": ["last"]}),
+        (lambda orders: {"orders": orders}, {"orders": None}),
     ],
 )
 async def test_pages_end_at_an_empty_one(
@@ -55,6 +55,8 @@ async def test_pages_end_at_an_empty_one(
         ([{"total": 3}], "no list of orders"),
         ([{"orders": None}], "no list of orders"),
         ([{"orders": [1]}, {"error": None}], "no list of orders"),
+        ([{"data": [1], "error": None}, {"data": None, "error": {}}], "no list of orders"),
+        ([{"data": [1]}, {"data": None, "errors": ["late"]}], "no list of orders"),
         (["text"], "no list of orders"),
         ([[1], [1]], "the same page twice"),
     ],

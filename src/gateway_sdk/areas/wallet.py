@@ -61,7 +61,7 @@ class WalletArea(Area):
         The interface leaves the reply open and says neither where pages begin nor how they end, so
         this assumes: pages are numbered one by one from *first_page*; a page is a list of orders,
         or an object in which one value is a list, the orders; after the last page come empty ones,
-        in which that value may be null.
+        or a null in place of the list, alone.
         Orders that are placed meanwhile may move others to the next page, which then has them too.
 
         Args:
@@ -184,7 +184,7 @@ def _orders_of(page: Any, name: str | None) -> tuple[str | None, list[Any] | Non
     """Find the orders of a page, and their name; None if it has another shape than is assumed."""
     if isinstance(page, dict):
         if name in page and page[name] is None:  # as Go writes an empty list
-            return name, []
+            return name, [] if len(page) == 1 else None  # beside it, an error may be told
         lists = [one for one in page.items() if isinstance(one[1], list)]
         return lists[0] if len(lists) == 1 else (name, None)
     if page is None:
