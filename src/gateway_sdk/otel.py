@@ -248,8 +248,8 @@ class OpenTelemetry(Observer):
         server: dict[str, str | int] = {"server.address": call.host, "server.port": call.port}
         if attempt.slot_wait:
             self._slot_waits.record(attempt.slot_wait, server)
-        if attempt.error in _GAVE_UP and attempt.outcome is Outcome.NOT_SENT:
-            return  # there was no request
+        if attempt.error in _GAVE_UP and error is None and attempt.outcome is Outcome.NOT_SENT:
+            return  # its caller has cancelled it before there was a request
         told["gateway.operation"] = call.operation.name
         told["http.request.method"] = call.operation.method
         seconds = attempt.elapsed - attempt.slot_wait - attempt.rate_wait
