@@ -103,8 +103,8 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
     handled = sys.exception()
     try:
         return hook(*what)
-    except Exception as error:
-        _logger.exception("an observer failed", exc_info=_of_hook(error, handled))
+    except Exception as error:  # noqa: BLE001 - it is logged
+        _log_failure("an observer failed", error, handled)
         return None
 
 
@@ -119,12 +119,19 @@ def telling(on_progress: Callable[..., Any]) -> Callable[..., None]:
         handled = sys.exception()
         try:
             on_progress(*what)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is logged
             if not has_failed:
-                _logger.exception(line, exc_info=_of_hook(error, handled))
+                _log_failure(line, error, handled)
             has_failed = True
 
     return tell_progress
+
+
+def _log_failure(line: str, error: Exception, handled: BaseException | None) -> None:
+    own = None
+    with suppress(Exception):  # the class of an error may have methods of its own
+        own = _of_hook(error, handled)
+    _logger.error(line, exc_info=own)
 
 
 def _of_hook(

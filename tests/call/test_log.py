@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from traceback import walk_tb
 from types import SimpleNamespace, TracebackType
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -239,6 +239,11 @@ def raise_again(error: BaseException | None) -> None:
     raise error or ZeroDivisionError
 
 
+class OddError(Exception):
+    def with_traceback(self, _: object) -> Self:
+        raise ValueError
+
+
 class Wrong(Observer):
     """Fails in each hook, and in one by header fields that the SDK refuses."""
 
@@ -287,3 +292,14 @@ async def test_the_error_of_a_hook_is_logged_without_our_frames(
         assert isinstance(error.__context__, StopIteration) is (hook is raise_own)
         assert error.__suppress_context__ is (hook is raise_from)
     assert list(modules_of(*logged[0][1:])) == []
+
+
+async def test_the_class_of_a_hooks_error_may_have_methods_that_fail(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_: BaseException | None) -> None:
+        raise OddError
+
+    gateway, _, _ = scripted(monkeypatch, httpx.Response(200, json=1), observers=[Wrong(fails)])
+    assert await gateway.aml.upload_document(b"x", on_progress=lambda *_: fails(None)) == 1
+    assert [record.message[:18] for record in caplog.records].count("an observer failed") == 3
