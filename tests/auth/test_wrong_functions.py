@@ -1,6 +1,7 @@
 """Functions of the user that are not async, or want other arguments than they get."""
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Any
@@ -70,12 +71,16 @@ def source_with(token: Any) -> Any:
     return source
 
 
+OF_TYPES: dict[str, Any] = {"TOKEN": TOKEN}
+if sys.version_info >= (3, 14):  # where annotations may have names that only type checkers know
+    exec("async def function() -> Unknown: return TOKEN", OF_TYPES)  # noqa: S102
 FITTING: list[Any] = [
     *(function, lambda: needing("t"), partial(needing, "t"), partial(needing, scope="t"), Called()),
     *(Called().__call__, giving(needing), given_by_wrapt(needing), with_signature(needing)),
     *(AsyncMock(return_value=TOKEN, spec=function), create_autospec(function, return_value=TOKEN)),
     *(Source(), Source().token, source_with(lambda rejected: function())),
     *(source_with(AsyncMock(return_value="t")), partial(next, (function() for _ in range(1)))),
+    OF_TYPES.get("function", function),
 ]
 
 
