@@ -1,7 +1,6 @@
 """Calls that wait for long, and the tokens that expire meanwhile."""
 
 import asyncio
-from contextlib import nullcontext
 from typing import Any
 
 import httpx
@@ -79,15 +78,10 @@ def _options(waits_for: str, gateway: Holding) -> dict[str, Any]:
         options = {"rate_limit": RateLimit(1, 0.1), "retry": None}
     if waits_for == "turn of a transport":
         options["transport"] = gateway
-    if waits_for == "slot of a client":
-        client = httpx.AsyncClient(transport=GatewayTransport(max_connections=1))
-        options = {"http_client": client, "retry": None}
     return options
 
 
-WAITS = pytest.mark.parametrize(
-    "waits_for", ["slot", "turn", "turn of a transport", "slot of a client"]
-)
+WAITS = pytest.mark.parametrize("waits_for", ["slot", "turn", "turn of a transport"])
 
 
 @WAITS
@@ -100,7 +94,6 @@ async def test_a_call_that_has_waited_takes_the_token_of_now(
     options = _options(waits_for, gateway)
     async with (
         serving(gateway.serve) as port,
-        options.get("http_client", nullcontext()),
         GatewaySession(f"http://127.0.0.1:{port}", access_token=source, **options) as session,
     ):
         calls = [asyncio.create_task(session.aml.upload_document(b"x")) for _ in range(2)]
@@ -110,27 +103,6 @@ async def test_a_call_that_has_waited_takes_the_token_of_now(
         await asyncio.gather(*calls)
 
     assert gateway.tokens == ["Bearer first", "Bearer second"]
-
-
-async def test_a_token_that_a_hook_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
-    source, gateway, options = Turning(), Holding(), _options("slot of a client", Holding())
-
-    async def hook(request: httpx.Request) -> None:
-        request.headers["Authorization"] = "Bearer of a hook"
-
-    options["http_client"].event_hooks = {"request": [hook]}
-    async with (
-        serving(gateway.serve) as port,
-        options["http_client"],
-        GatewaySession(f"http://127.0.0.1:{port}", access_token=source, **options) as session,
-    ):
-        calls = [asyncio.create_task(session.aml.upload_document(b"x")) for _ in range(2)]
-        await gateway.asked.wait()
-        gateway.may_answer.set()
-        await asyncio.gather(*calls)
-
-    assert gateway.tokens == ["Bearer of a hook"] * 2
 
 
 @WAITS
@@ -143,7 +115,6 @@ async def test_a_call_that_waits_for_a_login_lets_others_go_first(
     options = _options(waits_for, gateway)
     async with (
         serving(gateway.serve) as port,
-        options.get("http_client", nullcontext()),
         GatewaySession(f"http://127.0.0.1:{port}", access_token="b", **options) as session,
     ):
         of_another = session.with_options(access_token=source)

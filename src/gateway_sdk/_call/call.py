@@ -279,8 +279,7 @@ class Call:
 
     def _put_token(self, token: AccessToken) -> None:
         self._token, self._sent.transmission.waits_for = token, None
-        field = authorization(text_of(token))
-        self._sent.fields[0] = self._sent.transmission.fields[0] = field
+        self._sent.fields[0] = authorization(text_of(token))
 
     async def _fetch_token(self, rejected: AccessToken | None = None) -> AccessToken:
         options, began = self._options, time.monotonic()
@@ -367,7 +366,7 @@ class Call:
             base, fields = base.without(more), [*fields, *more]
         how = Transmission()
         if self._token is not None:
-            how.on_waited, how.fields = self._take_token_again, fields
+            how.on_waited = self._take_token_again
         how.sent, how.check = not self._shared.tells_what_was_sent, self._scope.check
         return Request(self._request, base, fields, self._options.timeout, how)
 

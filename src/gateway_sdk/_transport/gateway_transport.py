@@ -131,17 +131,12 @@ def request_of(request: httpx.Request, transmission: Transmission) -> Request:
         raise httpx.UnsupportedProtocol("only http:// and https://")
     fields = request.headers.raw
     index = index_of(fields)
-    can_change = transmission.on_waited is not None
-    token = [field for field in fields if can_change and field == transmission.fields[0]]
-    if token:  # else a hook has set another one
-        transmission.fields = token
     length = int(index.get(b"content-length", 0)) if b"transfer-encoding" not in index else None
-    rest = [field for field in fields if field not in token]
-    base = RequestBase(request.method, request.url, rest)
+    base = RequestBase(request.method, request.url, fields)
     stream = cast("httpx.AsyncByteStream", request.stream)
     prepared = PreparedRequest(base, request.url.raw_path, stream, length, [])
     timeout = httpx.Timeout(None, **request.extensions.get("timeout", {}))
-    return Request(prepared, base, token, timeout, transmission)
+    return Request(prepared, base, [], timeout, transmission)
 
 
 def response_of(reply: RawReply) -> httpx.Response:

@@ -72,7 +72,6 @@ class Transmission:
     # Awaited when nothing is left to wait for but a connection, the first one only after `LONG`; if
     # one raises, nothing is sent.
     on_waited: Callable[[], Awaitable[None]] | None = None
-    fields: RawHeaders  # beside it: what it changes, the first of which is Authorization
     on_admitted: Callable[[], Awaitable[None]] | None = None
     on_sent: Callable[[], None] | None = None  # once, when the first byte leaves or none will
     is_awaited = False  # whether our own transport inside the user's client sets `sent`
