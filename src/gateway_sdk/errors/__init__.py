@@ -81,7 +81,7 @@ class ConfigurationError(GatewayError, ValueError):
         self._hints = OF_SETTING.get(setting or "")
 
 
-class MissingExtraError(ConfigurationError, ImportError):
+class MissingExtraError(ConfigurationError, ModuleNotFoundError):
     """A feature needs packages that an extra installs; the message says how to install it.
 
     Attributes:
