@@ -161,7 +161,7 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
         case httpx.ConnectTimeout():
             return Reason(f"timed out{_after(timeout.connect)} while connecting")
         case httpx.LocalProtocolError():
-            return Reason("a header of the request holds a line break", Advice.FIX)
+            return Reason("a header holds a line break or another length of content", Advice.FIX)
         case _:
             found = map(_reason_of_cause, reversed(list(_causes(error))))
             return next(filter(None, found), _BROKEN)
