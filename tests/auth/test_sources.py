@@ -339,6 +339,23 @@ async def test_a_question_ends(vault: Vault, source: FunctionTokenSource) -> Non
 
 
 @virtual_time.in_virtual_time
+async def test_a_late_answer_of_a_question_that_hung_is_not_kept(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """Its token may be from before the kept one, which ended it."""
+    vault.open.clear()
+    is_late = vault.open
+    first = asyncio.create_task(names(source, 1))
+    await asyncio.sleep(30)
+    vault.open = asyncio.Event()
+    vault.open.set()
+    assert await names(source, 9) == {"token-2"}
+    is_late.set()
+    await first
+    assert await names(source, 9) == {"token-2"}
+
+
+@virtual_time.in_virtual_time
 async def test_who_has_asked_a_function_that_hangs_gets_the_token_of_a_later_question(
     vault: Vault, source: FunctionTokenSource
 ) -> None:

@@ -223,7 +223,7 @@ class SharedState:
         try:
             ends_at = (loop := asyncio.get_running_loop()).time() + self._drain
             await self.calls.end(self._drain)
-            questions = [asked for source in self._sources for asked in source.open_questions()]
+            questions = [asked for source in self._sources for asked in source.question.open()]
             await end_all(questions, max(0.0, ends_at - loop.time()), deadline.DEFAULT_CUT)
         finally:
             try:

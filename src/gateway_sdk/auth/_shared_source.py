@@ -15,7 +15,7 @@ from gateway_sdk._files import LockFile
 from gateway_sdk._python import Log, NotPickled, safe_repr
 from gateway_sdk._waiting import SingleFlight, raise_if_cancelled
 from gateway_sdk.auth._stores.store import PrivateFileStore, TokenKey, TokenStore, prepare_folder_of
-from gateway_sdk.auth.source import DEFAULT_LOGIN_TIMEOUT, Builtin
+from gateway_sdk.auth.source import DEFAULT_ACQUIRE_TIMEOUT, DEFAULT_LOGIN_TIMEOUT, Builtin
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -32,9 +32,6 @@ _logger = Log("gateway_sdk.auth")
 
 DEFAULT_HOLD: Final = 30.0
 """Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""
-
-DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
-"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
 
 _LONGEST_HOLD: Final = 3600.0
 """Seconds without a new login after several that no user has answered."""

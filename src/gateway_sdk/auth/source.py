@@ -25,17 +25,15 @@ from gateway_sdk.outcome import Outcome
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
 
-_logger = Log("gateway_sdk.auth")
+DEFAULT_ACQUIRE_TIMEOUT: Final = 2 * DEFAULT_LOGIN_TIMEOUT
+"""Seconds: by itself a login ends much earlier, so that what takes longer hangs."""
 
+_logger = Log("gateway_sdk.auth")
 
 SILENT: Final = 30.0
 """Seconds after which a source of tokens lacks a login: a slow vault answers earlier."""
 _MOST_FAILURES: Final = 3
 """Of questions that one caller waits for; then it asks in its own time."""
-_LONGEST_QUESTION: Final = 2 * DEFAULT_LOGIN_TIMEOUT
-"""Seconds: the function may ask a user to log in. What takes longer is ended."""
-_LOOK: Final = 1.0
-"""Seconds between two looks of who asked a function that hangs for the token of a later one."""
 
 
 class TokenSource(Protocol):
@@ -104,9 +102,9 @@ class FunctionTokenSource(Builtin):
         self._function = function
         self._cached: CachedToken | None = None
         self._has_end: bool | None = None  # until it has returned a token
+        self._asked = self._answered = 0  # the numbers of the last questions
         # It goes on when its caller leaves: others wait, and a new token may end the last one.
-        self._question = SingleFlight(self._ask, hangs_after=SILENT)
-        self.open_questions = self._question.open
+        self.question = SingleFlight(self._ask, hangs_after=SILENT)
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return the token that is kept, or what the function returns."""
@@ -116,13 +114,13 @@ class FunctionTokenSource(Builtin):
         while self._has_end is not False and failures < _MOST_FAILURES:
             if (token := self.ready()) is not None:
                 return token
-            if (asked := self._question.running()) is None:
-                own = self._question.start()  # in this caller's context
-                while not (await asyncio.wait([own], timeout=_LOOK))[0]:
+            if (asked := self.question.running()) is None:
+                own = self.question.start()  # in this caller's context
+                while not (await asyncio.wait([own], timeout=1.0))[0]:  # in seconds
                     if (token := self.ready()) is not None:  # of a later question: this one hangs
                         return token
                 return own.result()
-            await asyncio.wait([asked], timeout=self._question.left())
+            await asyncio.wait([asked], timeout=self.question.left())
             if self._has_end and asked.done() and not asked.cancelled():
                 return asked.result()
             failures += asked.done()
@@ -139,19 +137,21 @@ class FunctionTokenSource(Builtin):
         if cached is None or not cached.lasts():
             return None
         if cached.is_due():
-            self._question.start()
+            self.question.start()
         return cached.token
 
     @hiding_frames(Exception)
     async def _ask(self) -> AccessToken:
-        async with asyncio.timeout(_LONGEST_QUESTION):
+        number = self._asked = self._asked + 1
+        async with asyncio.timeout(DEFAULT_ACQUIRE_TIMEOUT):  # it may ask a user to log in
             token: AccessToken = await promised("access_token", self._function)
         self._has_end = isinstance(token, Token) and token.expires_at is not None
         if isinstance(token, Token):
             cached = CachedToken(token, DEFAULT_LEEWAY)
             if not cached.lasts():
                 raise _expired(token)
-            self._cached = cached if self._has_end else None
+            if number > self._answered:  # else it hung, and its token may be from before that one
+                self._answered, self._cached = number, cached if self._has_end else None
         return token
 
 
