@@ -56,8 +56,7 @@ def item_of(request: httpx.Request) -> int:
 
 def away(how: Kind, begin: float = 0.0, end: float = 1e9) -> Kind:
     def answer(request: httpx.Request) -> httpx.Response:
-        is_away = begin <= virtual_time.now() < end
-        return (how if is_away else done)(request)
+        return (how if begin <= virtual_time.now() < end else done)(request)
 
     return answer
 
