@@ -72,6 +72,7 @@ class Flow(asyncio.Transport):
         self._request = b""
         self._due = [0.0, 0.0]  # when the last bytes arrive, at the server and at the client
         self._timer: asyncio.TimerHandle | None = None
+        self._rest = server.rest
         self._tls: tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO] | None = None
         if server.tls is not None:
             bios = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -145,7 +146,8 @@ class Flow(asyncio.Transport):
             return
         self._heard_at = now()
         if data is None:
-            self._network.ends.append(now())
+            if self._rest == self._server.rest:  # else the end says how it was before
+                self._network.ends.append(now())
             self._client.eof_received()
             self._lose(None)
         else:
@@ -183,7 +185,8 @@ class Flow(asyncio.Transport):
     def _answer(self, request: bytes) -> None:
         if self in self._server.flows:
             self._send(self._server.answer(request))
-            self._timer = self._loop.call_later(self._server.rest, self.end)
+            self._rest = self._server.rest
+            self._timer = self._loop.call_later(self._rest, self.end)
 
     def _decrypted(self, data: bytes) -> bytes:
         if self._tls is None:
