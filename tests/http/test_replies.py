@@ -326,13 +326,17 @@ async def test_list_that_is_none(body: bytes, problem: str) -> None:
     ("body", "problem"),
     [
         (b"{", "EOF while parsing an object at line 1 column 1"),
+        (b"[1.5,", "EOF while parsing a value at line 1 column"),
         (b'[{"id":' + b"7" * 5000 + b"}]", "number out of range at line 1 column"),
     ],
-    ids=["cut", "too many digits"],
+    ids=["cut", "cut behind a fraction", "too many digits"],
 )
-async def test_records_that_are_no_json(body: bytes, problem: str, into: Any) -> None:
+@pytest.mark.parametrize("parse_float", [None, Decimal])
+async def test_records_that_are_no_json(
+    body: bytes, problem: str, into: Any, parse_float: Any
+) -> None:
     """The place is told; a field that is wrong is not, because there is none."""
     with pytest.raises(UnexpectedReplyError, match=f"the body is not JSON: {problem}") as caught:
-        await replying(body).send(LIST_COUNTRIES, into=into)
+        await replying(body, parse_float=parse_float).send(LIST_COUNTRIES, into=into)
 
     assert caught.value.problems == ""
