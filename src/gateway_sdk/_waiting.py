@@ -126,9 +126,9 @@ class OwnCancellation:
 
 
 async def end_all(
-    futures: Collection[asyncio.Future[Any]], patience: float | None, cut: float | None
+    futures: Collection[asyncio.Future[Any]], patience: float, cut: float | None
 ) -> None:
-    """Wait for work, up to these seconds; then cancel it, and wait up to so many more."""
+    """Wait for work, up to *patience* seconds; then cancel it, and wait up to *cut* seconds."""
     if futures:
         try:
             if patience != 0:
