@@ -1,6 +1,7 @@
 """Idle connections that a server closes in the moment in which they are used again."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -48,21 +49,28 @@ async def when_it_ends(place: Place, witness: Witness, *, pause: float) -> None:
 
 
 async def when_it_has_ended(place: Place, witness: Witness) -> None:
-    """Use connections again after the server has closed one that became idle after them."""
+    """Use connections again after the server has closed those that became idle after them."""
     async with open_session(place.url, witness) as gateway:
         await make_calls(gateway, witness, "after-0", AT_ONCE)
-        while not await was_kept(place):
-            pass
+        # Each process of a server closes its own connections, when it looks.
+        waits_for = processes(place.ledger(), "after-0")
+        for number in itertools.count():
+            probes = [f"probe-{number}-{count}" for count in range(AT_ONCE)]
+            kept = await asyncio.gather(*(was_kept(place, probe) for probe in probes))
+            for probe in itertools.compress(probes, kept):
+                waits_for -= processes(place.ledger(), probe)
+            if not waits_for:
+                break
         await make_calls(gateway, witness, "after-1", AT_ONCE)
 
 
-async def was_kept(place: Place) -> bool:
+async def was_kept(place: Place, call: str) -> bool:
     """Use a connection once, wait until it is closed, and tell whether it was idle before.
 
     A server with many connections may close it at once.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", place.program.port)
-    writer.write(f"GET / HTTP/1.1\r\nHost: gateway\r\n{CALL}: probe\r\n\r\n".encode())
+    writer.write(f"GET / HTTP/1.1\r\nHost: gateway\r\n{CALL}: {call}\r\n\r\n".encode())
     await reader.readuntil(b"\r\n")
     began = asyncio.get_running_loop().time()
     await reader.read()
@@ -70,7 +78,11 @@ async def was_kept(place: Place) -> bool:
     return asyncio.get_running_loop().time() - began > KEEP_ALIVE / 2
 
 
-def connections(ledger: Ledger, name: str) -> set[Any]:
+def processes(ledger: Ledger, name: str) -> set[str]:
+    return {used.partition("-")[0] for used in connections(ledger, name)}
+
+
+def connections(ledger: Ledger, name: str) -> set[str]:
     return {used for call, used in ledger.connections.items() if call.startswith(name)}
 
 
