@@ -110,6 +110,15 @@ async def test_body_that_does_not_fit_a_type(into: Any, body: bytes, problems: s
     assert CANARY not in texts_of(caught.value)
 
 
+async def test_message_names_no_key_that_a_type_of_the_user_gives_to_countries() -> None:
+    with pytest.raises(UnexpectedReplyError, match=r"does not fit: see error\.problems") as caught:
+        await replying(b'[{"%s":"x"}]' % CANARY.encode()).send(
+            operations.LIST_COUNTRIES, into=list[dict[str, int]]
+        )
+
+    assert CANARY not in texts_of(caught.value)
+
+
 async def test_validator_that_fails_is_an_error_with_an_outcome() -> None:
     """A validator of the user may raise anything, but the gateway has cancelled the order."""
 
