@@ -142,6 +142,8 @@ def _of_hook(
     chain: list[BaseException] = [] if error is handled else [error]
     for one in chain:
         one.with_traceback(_without_ours(one.__traceback__))
+        if isinstance(one, BaseExceptionGroup):
+            chain += one.exceptions
         for link in ("__cause__", "__context__"):
             behind = getattr(one, link)
             if behind is not None and behind is handled:

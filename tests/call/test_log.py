@@ -239,6 +239,14 @@ def raise_again(error: BaseException | None) -> None:
     raise error or ZeroDivisionError
 
 
+def raise_group(_: BaseException | None) -> None:
+    try:
+        divmod(1, 0)
+    except ZeroDivisionError as error:
+        failed = error
+    raise ExceptionGroup("one of several places", [failed])
+
+
 class OddError(Exception):
     def with_traceback(self, _: object) -> Self:
         raise ValueError
@@ -266,12 +274,12 @@ def modules_of(error: BaseException, frames: TracebackType | None) -> Iterator[s
     """Yield those whose variables are logged by programs that log variables."""
     for frame, _ in walk_tb(frames):
         yield frame.f_globals["__name__"]
-    for one in (error.__cause__, error.__context__):
+    for one in (error.__cause__, error.__context__, *getattr(error, "exceptions", ())):
         if one is not None:
             yield from modules_of(one, one.__traceback__)
 
 
-@pytest.mark.parametrize("hook", [raise_own, raise_from, raise_again])
+@pytest.mark.parametrize("hook", [raise_own, raise_from, raise_again, raise_group])
 async def test_the_error_of_a_hook_is_logged_without_our_frames(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -285,8 +293,9 @@ async def test_the_error_of_a_hook_is_logged_without_our_frames(
 
     logged: list[Any] = [record.exc_info for record in caplog.records]
     kinds = [kind for kind, _, _ in logged]
-    of_call = InvalidRequestError if hook is raise_again else ZeroDivisionError
-    assert kinds == [ConfigurationError, ZeroDivisionError, of_call, of_call]
+    own = ExceptionGroup if hook is raise_group else ZeroDivisionError
+    of_call = InvalidRequestError if hook is raise_again else own
+    assert kinds == [ConfigurationError, own, of_call, of_call]
     for _, error, frames in logged[1:]:
         assert set(modules_of(error, frames)) == {__name__}
         assert isinstance(error.__context__, StopIteration) is (hook is raise_own)
