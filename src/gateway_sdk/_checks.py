@@ -184,7 +184,7 @@ def accepts(function: object, *arguments: object) -> bool:
     try:
         is_ours = getattr(function, "__globals__", None) is hiding_frames.__globals__
         signature = inspect.signature(cast("Any", function), follow_wrapped=is_ours)
-    except (ValueError, NameError):  # of C, or of types that only type checkers import (3.14)
+    except Exception:  # noqa: BLE001 - of C, or of types that only type checkers know (3.14)
         return True
     try:
         signature.bind(*arguments)

@@ -72,15 +72,16 @@ def source_with(token: Any) -> Any:
 
 
 OF_TYPES: dict[str, Any] = {"TOKEN": TOKEN}
-if sys.version_info >= (3, 14):  # where annotations may have names that only type checkers know
-    exec("async def function() -> Unknown: return TOKEN", OF_TYPES)  # noqa: S102
+if sys.version_info >= (3, 14):  # where annotations may be what only type checkers know
+    for number, kind in enumerate(("Unknown", "TOKEN.Unknown", "'Unknown' | None")):
+        exec(f"async def function_{number}() -> {kind}: return TOKEN", OF_TYPES)  # noqa: S102
 FITTING: list[Any] = [
     *(function, lambda: needing("t"), partial(needing, "t"), partial(needing, scope="t"), Called()),
     *(Called().__call__, giving(needing), given_by_wrapt(needing), with_signature(needing)),
     *(AsyncMock(return_value=TOKEN, spec=function), create_autospec(function, return_value=TOKEN)),
     *(Source(), Source().token, source_with(lambda rejected: function())),
     *(source_with(AsyncMock(return_value="t")), partial(next, (function() for _ in range(1)))),
-    OF_TYPES.get("function", function),
+    *(OF_TYPES.get(f"function_{number}", function) for number in range(3)),
 ]
 
 
