@@ -24,7 +24,7 @@ PASSED = pytest.StashKey[bool]()
 OPTIONS: Mapping[str, tuple[Any, Any, str]] = {
     "seed": (0, int, "a whole number"),
     "strict": (False, bool, "True or False"),
-    "allow": ((), (list, tuple, set), "a list of operations, such as ['cancel_order']"),
+    "allow": ((), (list, tuple, set, frozenset), "a list of operations, such as ['cancel_order']"),
     "keep_bodies": (False, bool, "True or False"),
     "session": ({}, Mapping, "a mapping of settings, such as {'deadline': 5}"),
 }

@@ -424,13 +424,14 @@ async def test_a_progress_function_that_fails_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is called again, for it may work the next time; the results are what they are."""
-    seen = list[bulk.Progress]()
 
-    def fail(progress: bulk.Progress) -> None:
-        seen.append(progress)
-        raise ZeroDivisionError
+    class Failing(list[bulk.Progress]):  # and false, as long as it is empty
+        def __call__(self, progress: bulk.Progress) -> None:
+            self.append(progress)
+            raise ZeroDivisionError
 
-    results = [result.value async for result in bulk.run(numbered, [0, 0], on_progress=fail)]
+    seen = Failing()
+    results = [result.value async for result in bulk.run(numbered, [0, 0], on_progress=seen)]
 
     assert results == [0, 0]
     assert [progress.done for progress in seen] == [1, 2]

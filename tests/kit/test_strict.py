@@ -18,7 +18,7 @@ def balance(gateway_session):
 def test_what_is_expected_passes(run_inside: Run) -> None:
     """Allowed is what is given to allow, what is asserted, and what has a fault of its own."""
     tests = """
-@pytest.mark.gateway(allow=["spot_trading_available_balance"])
+@pytest.mark.gateway(allow=frozenset(["spot_trading_available_balance"]))
 def test_allowed(balance):
     balance()
 

@@ -155,7 +155,7 @@ async def prepare_document(
     if on_progress is not None and (not callable(on_progress) or is_async(on_progress)):
         problem = "must be a plain function of (sent, total)"
         raise InvalidArgumentError(problem, field="on_progress")
-    body.on_progress = on_progress and telling(on_progress)
+    body.on_progress = None if on_progress is None else telling(on_progress)
     fields = framing(template.operation.method, body.length, body.content_type)
     small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None
     sent = body if small is None else small

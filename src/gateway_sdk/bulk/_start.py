@@ -191,7 +191,7 @@ def run(
         dump=given["dump"],
         load=given["load"],
         reporter=Reporter(
-            given["on_progress"] and telling(given["on_progress"]),
+            None if (it := given["on_progress"]) is None else telling(it),
             with_added(given["observers"]),
             RunInfo(total),
         ),
