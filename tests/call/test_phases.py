@@ -144,23 +144,24 @@ PHASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", PHASES)
 async def test_a_deadline_says_what_it_ended(name: str) -> None:
     phase, server, work, options = PHASES[name]
-    # What has not come by then would not come in an hour.
-    # A busy machine may take a while to connect.
-    seconds = 0.5 if phase in ("request", "reply", "backoff") else 0.05
-    given = {
-        "access_token": "t",
-        "tenant_id": "acme",
-        "deadline": seconds,
-        "retry": None,
-        **options,
-    }
-    async with (
-        raw_server(server) if server else full() as url,
-        GatewaySession(url, drain=0, **given) as gateway,
-    ):
-        with pytest.raises(DeadlineExceededError) as caught:
-            await work(gateway)
-    error = caught.value
+    # What has not come by then would not come in an hour; a busy machine may not be there yet.
+    for seconds in (0.05, 0.5, 5.0, 50.0):
+        given = {
+            "access_token": "t",
+            "tenant_id": "acme",
+            "deadline": seconds,
+            "retry": None,
+            **options,
+        }
+        async with (
+            raw_server(server) if server else full() as url,
+            GatewaySession(url, drain=0, **given) as gateway,
+        ):
+            with pytest.raises(DeadlineExceededError) as caught:
+                await work(gateway)
+        error = caught.value
+        if error.phase == phase:
+            break
     assert error.phase == phase
     assert f"the deadline of {seconds} s passed {deadline._WAITS[error.phase]}" in str(error)
     assert copy(error).phase == phase
