@@ -276,6 +276,14 @@ def test_the_signature_of_a_subclass_is_that_of_its_own_constructor() -> None:
     assert signature.parameters["customer_type"].default == "person"
 
 
+class Early(models.CreateRequest):
+    person: "Nowhere | None" = None  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_the_signature_of_a_model_that_lacks_a_type_yet_is_that_of_its_base() -> None:
+    assert inspect.signature(Early) == inspect.signature(models.CreateRequest)
+
+
 def _constructors() -> Iterator[tuple[str, list[str]]]:
     for file in Path(models.__path__[0]).glob("*.py"):
         for kind in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

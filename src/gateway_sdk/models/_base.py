@@ -100,16 +100,16 @@ _HIDDEN: Final = Hidden(MASK)
 class _Signature:
     """The signature of a model, with the names and types that type checkers know."""
 
-    def __init__(self, pydantics: Any) -> None:
-        self._pydantics = pydantics
+    def __init__(self, pydantics: Any, fields: Mapping[str, FieldInfo]) -> None:
+        self._pydantics, self._fields = pydantics, fields  # a subclass may lack types of its own
 
     def __get__(self, made: object, model: type[BaseModel]) -> Signature:
         signature: Signature = self._pydantics.__get__(made, model)  # AttributeError for an object
-        names = {str(it.serialization_alias): name for name, it in model.model_fields.items()}
+        names = {str(it.serialization_alias): name for name, it in self._fields.items()}
 
         def plain() -> None: ...
 
-        plain.__annotations__ = {name: it.annotation for name, it in model.model_fields.items()}
+        plain.__annotations__ = {name: it.annotation for name, it in self._fields.items()}
         kinds = get_type_hints(plain)  # without their validators
         shown: list[Parameter] = []
         for one in signature.parameters.values():
@@ -166,7 +166,8 @@ class Model(Wire, BaseModel):
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
         cls._writer = None  # not that of its base
-        type.__setattr__(cls, "__signature__", _Signature(vars(cls)["__signature__"]))
+        shown = _Signature(vars(cls)["__signature__"], cls.model_fields)
+        type.__setattr__(cls, "__signature__", shown)
 
     @classmethod
     def _make_writer(cls) -> SchemaSerializer:
