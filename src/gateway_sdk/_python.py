@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 # An instrumentor adds one in every program on a machine, most of which never make a session: so
 # what it needs for that stands here, where nothing else is loaded, and not in `observer`.
@@ -143,7 +143,7 @@ def _of_hook(
     for one in chain:
         one.with_traceback(_without_ours(one.__traceback__))
         if isinstance(one, BaseExceptionGroup):
-            chain += one.exceptions
+            chain += cast("Any", one).exceptions
         for link in ("__cause__", "__context__"):
             behind = getattr(one, link)
             if behind is not None and behind is handled:
