@@ -27,7 +27,7 @@ from tests.support import virtual_time
 from tests.support.failing_steps import turns
 from tests.support.logins import KEY, Clock, Person, Store, make_token, set_time
 
-MINUTE, HOUR = 60.0, 3600.0
+HOUR = 3600.0
 
 
 class LoopTime(Clock):

@@ -83,7 +83,6 @@ class Witness:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.starts: list[int] = []  # the status of each request to a start address
         self.requests: list[tuple[str, str, int]] = []  # method, target and status of the others
-        self.prepared = 0
         self.refused = 0  # answers that were turned away, by the login of the last request
         reply_to = CallbackHandler.reply
 
@@ -92,11 +91,9 @@ class Witness:
         ) -> httpx.Response:
             reply = reply_to(handler, request, **given)
             self.refused = handler.refused
-            if reply.status_code == httpx.codes.NO_CONTENT:  # the start's page empties the cache
-                self.prepared += 1
-            elif request.target in handler.starts:
+            if request.target in handler.starts:
                 self.starts.append(reply.status_code)
-            else:
+            elif reply.status_code != httpx.codes.NO_CONTENT:  # the start's page empties the cache
                 self.requests.append((request.method, request.target, reply.status_code))
             return reply
 

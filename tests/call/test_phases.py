@@ -2,10 +2,9 @@
 
 import asyncio
 import pickle
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import nullcontext, suppress
 from copy import copy
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +25,7 @@ from gateway_sdk import (
 from gateway_sdk._call import call, deadline
 from gateway_sdk.auth import MemoryStore, SharedTokenSource
 from tests.support import virtual_time
+from tests.support.ports import full_port
 from tests.support.raw_server import OK, raw_server
 
 
@@ -96,19 +96,6 @@ class Closed(httpx.AsyncBaseTransport):
         raise AssertionError(await forever(request))
 
 
-@asynccontextmanager
-async def full() -> AsyncIterator[str]:
-    """Provide a server that takes no more connections: its queue is full."""
-    with ExitStack() as stack:
-        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(4):
-            client = stack.enter_context(socket.socket())
-            client.settimeout(0)
-            with suppress(BlockingIOError):
-                client.connect(server.getsockname())
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-
-
 BLOCKED = RateLimit(1, 3600)
 PHASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "the first token": ("token", silent, balance, {"access_token": forever}),
@@ -153,12 +140,13 @@ async def test_a_deadline_says_what_it_ended(name: str) -> None:
             "retry": None,
             **options,
         }
-        async with (
-            raw_server(server) if server else full() as url,
-            GatewaySession(url, drain=0, **given) as gateway,
-        ):
-            with pytest.raises(DeadlineExceededError) as caught:
-                await work(gateway)
+        with full_port() as nowhere:
+            async with (
+                raw_server(server) if server else nullcontext(nowhere) as url,
+                GatewaySession(url, drain=0, **given) as gateway,
+            ):
+                with pytest.raises(DeadlineExceededError) as caught:
+                    await work(gateway)
         error = caught.value
         if error.phase == phase:
             break

@@ -115,10 +115,6 @@ async def test_every_kind_of_source_is_sent(
     assert sent_tokens(engine) == [sent]
 
 
-async def needing(required: str) -> str:
-    return required
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -7,7 +7,6 @@ from urllib.parse import unquote, urlsplit
 
 # Where a page may lead; none of them is loaded with a page.
 FOREIGN = {"https://zensical.org/", "https://distributed.dask.org/", "http://127.0.0.1:8787"}
-HOME = "https://gateway-sdk.example/"
 
 
 class _Page(HTMLParser):

@@ -1,7 +1,8 @@
 """Ports for servers that cannot be told to take a free one, or that start again on the same one."""
 
 import socket
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from random import SystemRandom
 from typing import Final
 
@@ -24,3 +25,15 @@ def free_ports(number: int) -> list[int]:
                 probes.enter_context(socket.create_server(("127.0.0.1", port)))
                 found.append(port)
     return found
+
+
+@contextmanager
+def full_port() -> Iterator[str]:
+    """Provide the address of a server that takes no more connections, because its queue is full."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.settimeout(0)
+            waiting.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 import httpx
@@ -28,6 +28,7 @@ from tests.support.failing_steps import (
     turns,
     waiting,
 )
+from tests.support.ports import full_port
 from tests.support.truth import (
     APPLIED,
     CUT,
@@ -153,39 +154,30 @@ def test_what_is_said_is_what_came_on_every_way(way: str, name: str, operation: 
 
 # --- where nobody answers ----------------------------------------------------------------
 
-NOWHERE = {
-    "closed_port": Step(serve, (UNREACHABLE,)),
-    "full_port": Step(serve, (UNREACHABLE,), times=short(connect=0.1)),
-}
 
-
-@pytest.fixture
+@contextmanager
 def closed_port() -> Iterator[str]:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
-@pytest.fixture
-def full_port() -> Iterator[str]:
-    with ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(4):
-            waiting = stack.enter_context(socket.socket())
-            waiting.settimeout(0)
-            waiting.connect_ex(listener.getsockname())
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+NOWHERE = {
+    closed_port: Step(serve, (UNREACHABLE,)),
+    full_port: Step(serve, (UNREACHABLE,), times=short(connect=0.1)),
+}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("where", NOWHERE)
 async def test_where_nobody_answers_nothing_is_sent(
-    request: pytest.FixtureRequest, where: str, operation: str, policy: str
+    where: Any, operation: str, policy: str
 ) -> None:
     """A connection that does not come about is tried for again."""
-    url, retry = request.getfixturevalue(where), POLICIES[policy]
-    record = await make(url, operation, retry=retry, timeout=NOWHERE[where].times)
+    retry = POLICIES[policy]
+    with where() as url:
+        record = await make(url, operation, retry=retry, timeout=NOWHERE[where].times)
 
     check(record, NOWHERE[where], [], retry)
     assert len(record.attempts) == (3 if retry else 1)

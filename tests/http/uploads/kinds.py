@@ -21,6 +21,7 @@ from tests.http.uploads.servers import Unseekable, written
 
 CONTENT: Final = random.Random(1).randbytes(5 * CHUNK + 3)  # noqa: S311 - the same each time
 """More than one piece, and no two of them alike."""
+HALVES: Final = (CONTENT[:100], CONTENT[100:])
 LARGE: Final = CONTENT * 3
 """More than the buffers hold in which files are read."""
 SKIPPED: Final = b"already read"
@@ -95,10 +96,10 @@ async def _stream() -> AsyncIterator[bytes | bytearray | memoryview]:
 
 
 class Chunks:
-    """A stream that is no generator."""
+    """A stream that is no generator, as the files of aiofiles are."""
 
-    def __init__(self) -> None:
-        self._left = [CONTENT[:100], CONTENT[100:]]
+    def __init__(self, *pieces: bytes) -> None:
+        self._left = list(pieces)
 
     def __aiter__(self) -> "Chunks":
         return self
@@ -110,15 +111,17 @@ class Chunks:
 
 
 class Steps(Chunks, AsyncGenerator[bytes, None]):
-    """A stream of a class with the methods of a generator, which cannot be in a set."""
-
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    """A stream of a class with the methods of a generator, such as one that counts."""
 
     async def asend(self, _: None) -> bytes:
         return await anext(self)
 
     async def athrow(self, *_: Any) -> bytes:
         raise StopAsyncIteration
+
+
+class Unhashable(Steps):
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -160,8 +163,8 @@ KINDS: Final[dict[str, Kind]] = {
     "pipe": Kind(lambda _: _pipe(), PIPED, replayable=False),
     "unbuffered pipe": Kind(lambda _: _pipe(0), PIPED, replayable=False),
     "unseekable": Kind(lambda _: Unseekable(CONTENT), replayable=False),
-    "iterator": Kind(lambda _: Chunks(), replayable=False),
-    "iterator like a generator": Kind(lambda _: Steps(), replayable=False),
+    "iterator": Kind(lambda _: Chunks(*HALVES), replayable=False),
+    "iterator like a generator": Kind(lambda _: Unhashable(*HALVES), replayable=False),
     "stream": Kind(lambda _: _stream(), replayable=False),
     "form with a pipe": Kind(lambda _: Multipart({}, {"front": _pipe()}), None, replayable=False),
     "form with what is unseekable": Kind(

@@ -3,7 +3,7 @@
 import asyncio
 import io
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -22,6 +22,7 @@ from gateway_sdk import (
 )
 from gateway_sdk._content import files as body_file
 from gateway_sdk._content.files import CHUNK
+from tests.http.uploads.kinds import Chunks, Steps
 from tests.http.uploads.servers import (
     Changing,
     Unseekable,
@@ -91,7 +92,7 @@ async def test_a_path_whose_file_changes(
     assert changed
 
 
-async def test_two_files_of_a_form_cannot_make_up_for_each_other(tmp_path: Path) -> None:
+async def test_two_files_of_a_form_cannot_make_up_for_each_other() -> None:
     """One that grows by what another one shrinks is an error, though the sum is right."""
     longer = Changing(bytes(5 * 2**20), grow)
     shorter = Changing(bytes(5 * 2**20), lambda file: file.truncate(5 * 2**20 - 4))
@@ -141,38 +142,12 @@ async def _generator() -> AsyncIterator[bytes]:
     yield b"a document"
 
 
-class _Wrapped(AsyncGenerator[bytes, None]):
-    """A generator of a class of the user's, such as one that counts."""
-
-    def __init__(self) -> None:
-        self._generator = _generator()
-
-    async def asend(self, _: None) -> bytes:
-        return await anext(self._generator)
-
-    async def athrow(self, *_: Any) -> bytes:
-        raise StopAsyncIteration
-
-
-class _Iterator:
-    """An iterator that is no generator, as the files of aiofiles are."""
-
-    def __init__(self, inner: AsyncIterator[bytes]) -> None:
-        self._inner = inner
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        return await anext(self._inner)
-
-
 @pytest.mark.parametrize(
     "make",
     [
         _generator,
-        _Wrapped,
-        lambda: _Iterator(_generator()),
+        lambda: Steps(b"a document"),
+        lambda: Chunks(b"a document"),
         lambda: anyio.wrap_file(io.BytesIO(b"a document")),
         lambda: io.BytesIO(b"a document"),
         lambda: Unseekable(b"a document"),
@@ -214,11 +189,7 @@ async def test_an_asynchronous_file_that_was_read_to_its_end_is_refused(content:
 
 @pytest.mark.parametrize("tell", [None, AsyncMock(side_effect=OSError("a pipe")), lambda: 7])
 async def test_an_asynchronous_stream_without_a_position_may_be_empty(tell: Any) -> None:
-    async def nothing() -> AsyncIterator[bytes]:
-        for piece in list[bytes]():
-            yield piece
-
-    stream = _Iterator(nothing())
+    stream = Chunks()
     stream.tell = tell  # type: ignore[attr-defined]  # as files have it
     async with taking() as (url, taker), session(url) as gateway:
         await gateway.aml.upload_document(stream)
