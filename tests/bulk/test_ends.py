@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from unittest.mock import AsyncMock
 
 import anyio
@@ -409,22 +409,3 @@ async def test_a_failed_result_holds_no_frames(path: Path) -> None:
 
     assert {type(result.error) for result in results} == {ExceptionGroup, LookupError}
     assert [reference() for reference in kept] == [None] * 3
-
-
-async def test_items_may_come_of_an_asynchronous_iterator_that_is_no_generator() -> None:
-    class Numbers:
-        left = 3
-
-        def __aiter__(self) -> Self:
-            return self
-
-        async def __anext__(self) -> int:
-            if not self.left:
-                raise StopAsyncIteration
-            self.left -= 1
-            return self.left
-
-    async def call(number: int) -> int:
-        return number
-
-    assert sorted([result.value async for result in bulk.run(call, Numbers())]) == [0, 1, 2]

@@ -165,6 +165,7 @@ SHAPES = st.builds(
 @example(Shape([0, 0, 0, 1, 2], concurrency=1, keeps="results"))
 @example(Shape([0] * 9, source="generator", concurrency=1, left_after=1))
 @example(Shape([0] * 40, source="iterator", deadline=2.5))
+@example(Shape([0, 1, 2], source="object"))
 @example(Shape([0] * 40, deadline=2.5))
 @example(Shape([2, 2], concurrency=1, keeps="results", deadline=2.5))
 def test_each_item_has_one_result(shape: Shape) -> None:
