@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -10,26 +9,17 @@ import pytest
 
 from gateway_sdk import Advice, GatewaySession, Outcome, RateLimit, RetryPolicy, bulk, errors
 from tests.bulk.runs import Answering, Memory, ask, created, session
+from tests.bulk.test_outage import Kind, cut, unavailable
 from tests.support import virtual_time
 from tests.support.calls import CALLS
-
-Kind = Callable[[httpx.Request], httpx.Response]
 
 
 def create(gateway: GatewaySession, _: int) -> Any:
     return CALLS["create_customer"](gateway)
 
 
-def unavailable(_: httpx.Request) -> httpx.Response:
-    return httpx.Response(503)
-
-
 def unavailable_for_a_while(_: httpx.Request) -> httpx.Response:
     return httpx.Response(503, headers={"Retry-After": "2"})
-
-
-def cut(_: httpx.Request) -> httpx.Response:
-    raise httpx.ReadError("cut")
 
 
 def away(how: Kind, begin: float = 0.3, end: float = 30.3) -> Answering:
