@@ -13,8 +13,8 @@ import pytest
 
 from gateway_sdk import Advice, InvalidArgumentError, JournalError, NotFoundError, Outcome, bulk
 from gateway_sdk.bulk import Entry, State, _journal
-from gateway_sdk.bulk._journal import SqliteLedger
 from gateway_sdk.models import CreateRequest, PersonData
+from tests.bulk.journal.test_file import opened
 from tests.bulk.journal.test_locks import LOCKED, READER, connection
 from tests.bulk.runs import JOB, content, created, fetch, refused, rows, same, session
 
@@ -127,11 +127,9 @@ async def test_a_wrong_decision_is_taken_back_until_a_run_has_begun_the_item(pat
         bulk.settle(path, JOB, items[0], not_done=True)
 
 
-async def written(path: Path, *entries: Entry) -> None:
-    ledger = SqliteLedger(path, JOB, retry_failed=False, patience=0)
-    await ledger.open()
-    await ledger.write(entries)
-    await ledger.aclose()
+async def written(path: Path, entry: Entry) -> None:
+    async with opened(path) as ledger:
+        await ledger.write([entry])
 
 
 async def test_what_a_killed_run_had_begun_is_listed_and_settled(path: Path) -> None:
