@@ -239,8 +239,6 @@ async def test_each_first_call_gets_its_own_error_of_the_authorities(tmp_path: P
 
 
 async def test_authorities_from_a_folder_a_file_or_a_context(tmp_path: Path) -> None:
-    import certifi  # noqa: PLC0415 - comes with httpx
-
     for verify in (True, tmp_path, certifi.where(), ssl.create_default_context()):
         async with session("https://gateway.test", verify=verify) as gateway:
             assert "open" in repr(gateway)
