@@ -81,15 +81,17 @@ def _options(waits_for: str, gateway: Holding) -> dict[str, Any]:
     return options
 
 
+@pytest.fixture(autouse=True)
+def every_wait_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
+
+
 WAITS = pytest.mark.parametrize("waits_for", ["slot", "turn", "turn of a transport"])
 
 
 @WAITS
-async def test_a_call_that_has_waited_takes_the_token_of_now(
-    waits_for: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_that_has_waited_takes_the_token_of_now(waits_for: str) -> None:
     """The one of before may have expired, and a stream cannot be sent again after a 401."""
-    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
     source, gateway = Turning(), Holding()
     options = _options(waits_for, gateway)
     async with (
@@ -109,7 +111,6 @@ async def test_a_call_that_has_waited_takes_the_token_of_now(
 async def test_a_call_that_waits_for_a_login_lets_others_go_first(
     waits_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
     monkeypatch.setattr(call, "LONG", 0.0)
     source, gateway = Silent(), Holding()
     options = _options(waits_for, gateway)
@@ -137,7 +138,6 @@ async def test_a_call_that_waits_for_a_login_lets_others_go_first(
 async def test_nothing_is_sent_through_a_client_while_a_late_token_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
     monkeypatch.setattr(call, "LONG", 0.0)
     source, gateway = Silent(), Holding()
     async with (
@@ -162,10 +162,7 @@ async def test_nothing_is_sent_through_a_client_while_a_late_token_is_waited_for
     assert gateway.tokens == ["Bearer b"] * 2
 
 
-async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transmission, "LONG", -1.0)  # a clock of uvloop may stand
+async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now() -> None:
     gateway = Holding()
     asked, may_give = asyncio.Event(), asyncio.Event()
 
@@ -194,10 +191,7 @@ async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now(
     assert len(gateway.tokens) == 1
 
 
-async def test_a_call_that_has_waited_takes_the_token_that_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transmission, "LONG", -1.0)
+async def test_a_call_that_has_waited_takes_the_token_that_is_kept() -> None:
     gateway = Holding()
     gateway.may_answer.set()
 
@@ -213,10 +207,7 @@ async def test_a_call_that_has_waited_takes_the_token_that_is_kept(
     assert gateway.tokens == ["Bearer kept"] * 2
 
 
-async def test_an_error_of_a_call_of_the_source_says_nothing_about_the_call_that_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transmission, "LONG", -1.0)
+async def test_an_error_of_a_call_of_the_source_says_nothing_about_the_call_that_waits() -> None:
     gateway, questions = Holding(), 0
 
     async def token() -> str:
