@@ -9,8 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import keyring
-import keyring.backend
 import pytest
 
 from gateway_sdk import LoginError, LoginTimeoutError, TokenStoreError
@@ -25,6 +23,7 @@ from gateway_sdk.auth import (
 from gateway_sdk.auth.token import text_of
 from tests.support import virtual_time
 from tests.support.failing_steps import turns
+from tests.support.keyrings import locked_keyring
 from tests.support.logins import KEY, Clock, Person, Store, make_token, set_time
 
 HOUR = 3600.0
@@ -121,20 +120,6 @@ def test_a_login_that_hangs_ends_and_the_next_caller_starts_anew(loop_time: Cloc
     virtual_time.run(day())
 
 
-class Stuck(keyring.backend.KeyringBackend):
-    """Waits until the user unlocks it."""
-
-    priority = 1
-    may_go: threading.Event
-
-    def get_password(self, service: str, username: str) -> str | None:
-        self.may_go.wait()
-        return None
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self.may_go.wait()
-
-
 def workers() -> list[str]:
     names = [thread.name for thread in threading.enumerate()]
     return [name for name in names if name in ("gateway_sdk-file", "gateway_sdk-keyring")]
@@ -145,17 +130,13 @@ def stuck(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[tuple[Any, threading.Event]]:
     """Provide a store that hangs until the event is set."""
-    may_go = threading.Event()
-    if request.param == "file":
-        store: Any = PrivateFileStore(KEY, tmp_path / "tokens")
-        read = store._read
-        monkeypatch.setattr(store, "_read", lambda: may_go.wait() and read())
-    else:
-        monkeypatch.setattr(Stuck, "may_go", may_go, raising=False)
-        keyring.set_keyring(Stuck())  # type: ignore[no-untyped-call]
-        store = KeyringStore(KEY)
-    yield store, may_go
-    may_go.set()
+    with locked_keyring() as may_go:
+        store: Any = KeyringStore(KEY)
+        if request.param == "file":
+            store = PrivateFileStore(KEY, tmp_path / "tokens")
+            read = store._read
+            monkeypatch.setattr(store, "_read", lambda: may_go.wait() and read())
+        yield store, may_go
 
 
 async def gives_up(work: Coroutine[Any, Any, object]) -> None:

@@ -5,18 +5,14 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import webbrowser
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
-import keyring
 import pytest
-from keyring.backend import KeyringBackend
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
@@ -24,6 +20,7 @@ from gateway_sdk.cli.login import end_and_scope, has_no_browser
 from tests.auth.visits import start
 from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 from tests.cli.support import Call, Settings, Start, StartInTerminal, Terminal
+from tests.support.keyrings import locked_keyring
 
 WORKER = """
 import asyncio
@@ -214,33 +211,14 @@ def test_login_that_fails_leaves_the_token_that_is_there(
     assert list(record_path().parent.iterdir()) == [record_path()]
 
 
-class LockedRing(KeyringBackend):
-    """A keyring that waits for its user, who is not there."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.unlocked = threading.Event()
-
-    def _wait(self, *_: str) -> None:
-        self.unlocked.wait()
-
-    get_password: Any = _wait
-    set_password: Any = _wait
-
-
 @pytest.mark.parametrize("command", ["status", "logout", "login"])
 def test_store_that_hangs_is_not_waited_for(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    before, ring = keyring.get_keyring(), LockedRing()
-    keyring.set_keyring(ring)
     monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
     monkeypatch.setattr("gateway_sdk.cli.login.STORE_TIMEOUT", 0.1)
-    ended = call_gateway(command)
-    ring.unlocked.set()
-    keyring.set_keyring(before)
+    with locked_keyring():
+        ended = call_gateway(command)
 
     told = "gateway: the token store has not answered for 0.1 s\nIs GATEWAY_TOKEN_STORE right"
     assert (ended.status, ended.err.startswith(told)) == (1, True)
