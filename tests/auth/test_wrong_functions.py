@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Any
-from unittest.mock import AsyncMock, create_autospec
+from unittest.mock import AsyncMock, Mock, create_autospec
 
 import httpx
 import pytest
@@ -137,6 +137,17 @@ async def test_a_plain_function_is_named_at_each_call(
             await CALLS["create_customer"](gateway)
         told = caught.value.outcome, caught.value.advice, engine.requests
         assert told == (Outcome.NOT_SENT, Advice.FIX, [])
+
+
+async def test_a_plain_acquire_is_called_once_in_a_while() -> None:
+    """It may have opened a window."""
+    acquire = Mock(return_value=TOKEN)
+    source = SharedTokenSource(MemoryStore(), acquire)
+
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"^acquire is a plain function"):
+            await source.token()
+    acquire.assert_called_once_with()
 
 
 @pytest.mark.parametrize("pasted", [plain, AsyncMock(return_value=None)])

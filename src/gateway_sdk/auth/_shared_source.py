@@ -248,9 +248,9 @@ class SharedTokenSource(Builtin, NotPickled):
                     self._unsaved = token, held.pop_all()
             self.note_success(token)  # a server may issue the same token again
             self._cached = self._cached_of(token)
-        except ConfigurationError:
-            raise  # it opened no window
         except GatewayError as error:
+            if isinstance(error, ConfigurationError) and error.setting != "acquire":
+                raise  # it opened no window
             # A copy without the traceback, whose frames hold the login's secrets.
             self._end_login(None, copy.copy(error))
             raise
