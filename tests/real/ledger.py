@@ -53,6 +53,8 @@ def note_in(path: str, what: str, call: str, connection: str) -> None:
 
 def read_ledger(path: Path) -> Ledger:
     ledger = Ledger()
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # Where a line goes over the end of a page of the file, a reader may see a part of it.
+    *whole, _ = path.read_text(encoding="utf-8").split("\n")
+    for line in whole:
         ledger.note(*line.split(" "))
     return ledger

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -58,8 +58,11 @@ class Program(programs.Program):
         super().kill()
 
     def workers(self) -> set[int]:
-        threads = Path(f"/proc/{self.pid}/task").glob("*/children")
-        return {int(child) for thread in threads for child in thread.read_text("ascii").split()}
+        found = set[int]()
+        for thread in Path(f"/proc/{self.pid}/task").glob("*/children"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                found |= {int(child) for child in thread.read_text("ascii").split()}
+        return found
 
     async def restart(self) -> None:
         await asyncio.to_thread(self.kill)
