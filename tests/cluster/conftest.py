@@ -67,7 +67,7 @@ class Dask(Program):
 
     def answers(self) -> bool:
         log = self._log.read_text(errors="replace")
-        return "Scheduler at:" in log or "Start worker at:" in log
+        return "Scheduler at:" in log or "Registered to:" in log
 
     def signal(self, number: int) -> None:
         assert self._process
