@@ -78,10 +78,6 @@ class Log(logging.LoggerAdapter[logging.Logger]):
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name))
 
-    @safe_repr
-    def __repr__(self) -> str:
-        return super().__repr__()
-
     def log(self, level: int, msg: object, *args: Any, **more: Any) -> None:
         """Log it; if that fails, write it to stderr as `logging` does if a handler notices."""
         try:
