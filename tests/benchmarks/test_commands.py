@@ -16,7 +16,6 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.timeout(240)
 async def test_nothing_leaks_where_much_is_cut() -> None:
     """After thousands of calls, a third of them cut, every slot is usable and nothing is held."""
     with server("soak_server", "1") as url:
@@ -45,7 +44,6 @@ def test_a_soak_sees_what_leaks(change: dict[str, Any]) -> None:
     assert len(soak.missed(GOOD | bad)) == 1
 
 
-@pytest.mark.timeout(240)
 async def test_the_sweep_sees_what_the_server_did(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a real socket, both ways of running are measured; what is missed is named."""
     monkeypatch.setattr(adaptive, "LATENCY", 0.01)

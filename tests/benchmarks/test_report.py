@@ -65,7 +65,6 @@ def test_a_budget_is_met_up_to_its_limit(budget: Budget, beyond: bool) -> None:
         assert judge({budget.part: {budget.ours: seen[budget.ours]}}) == []
 
 
-@pytest.mark.timeout(240)
 def test_a_short_run_measures_everything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,6 @@ def assert_all_done(results: Results, number: int) -> None:
     assert [result.error for result in results] == [None] * number
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "own",
     [{}, pytest.param({"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}, marks=FULL)],

@@ -12,9 +12,6 @@ from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from tests.bulk.runs import rows
 from tests.support import documents
 
-# Each starts several processes, which takes a while on a busy machine.
-pytestmark = pytest.mark.timeout(180)
-
 PYTHON = documents.every("python")
 TESTS = [block for block in PYTHON if (block.file or "").startswith("test_")]
 PROGRAMS = [block for block in PYTHON if block not in TESTS]

@@ -34,7 +34,6 @@ def tree_of(spans: list[dict[str, Any]], parent: str | None = None) -> list[Any]
     return [(span["name"], tree_of(spans, span["context"]["span_id"])) for span in of_it]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.gateway_fault("cancel_order", "too_many_requests", retry_after=0, at=1)
 async def test_a_service_is_traced_through(
     gateway_env: dict[str, str], gateway_sandbox: Sandbox

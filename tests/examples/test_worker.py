@@ -16,8 +16,7 @@ from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
 from tests.support.redis_server import NEEDS_REDIS, running
 
-# Each starts several processes, which takes a while on a busy machine.
-pytestmark = [NEEDS_REDIS, pytest.mark.timeout(180)]
+pytestmark = NEEDS_REDIS
 
 
 @pytest.fixture

@@ -14,8 +14,6 @@ from gateway_sdk.cli.app import SUMMARIES
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 from tests.support.documents import BROWSER
 
-pytestmark = pytest.mark.timeout(400)  # PyInstaller takes a minute, and more on a busy machine
-
 SOURCE = Path(gateway_sdk.__file__).parent
 Program = list[str]
 

@@ -16,10 +16,9 @@ from tests.browser.chromium import find_chromium
 from tests.support.ports import free_port
 
 CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="not tested, because no Chromium was found"),
-    pytest.mark.timeout(120),
-]
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="not tested, because no Chromium was found"
+)
 HERE = Path(__file__).parent
 CLOSE = "Close its tab in the browser now."
 

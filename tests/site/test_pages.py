@@ -153,7 +153,6 @@ async def search(page: Page, words: str) -> None:
     await page.keyboard.type(words)
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("scheme", ["light"], indirect=True)
 @pytest.mark.parametrize("page", ["wide"], indirect=True)
 async def test_the_search_answers_what_users_ask(page: Page, address: str) -> None:

@@ -183,7 +183,6 @@ def is_read(record: Record) -> bool:
     return REPEATABILITY[record.operation] is Repeatability.READ
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("number", "sweep"), SWEEPS)
 def test_whatever_happens_the_truth_is_told(number: int, sweep: int) -> None:
     """In random runs nothing is said that is not so, and nothing is left, lost or sent twice.

@@ -20,7 +20,6 @@ from tests.bulk.runs import JOB, created, fetch, job_of, refused, same, session
 from tests.support.calls import CALLS
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("kills", "count"), [(2, 120), pytest.param(10, 250, marks=pytest.mark.full)]
 )
