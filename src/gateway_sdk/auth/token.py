@@ -119,7 +119,7 @@ class Token(NotPickled):
 
     @safe_repr
     def __repr__(self) -> str:
-        shown = (f"{it.name}={getattr(self, it.name)!r}" for it in fields(self))
+        shown = (f"{it.name}={getattr(self, it.name)!r}" for it in fields(Token))
         return f"Token({', '.join(shown)})"
 
 
