@@ -158,7 +158,7 @@ def _read_markers(request: pytest.FixtureRequest) -> "tuple[dict[str, Any], Faul
     options = {name: default for name, (default, *_) in OPTIONS.items()}
     for mark in _marks_of(request.node, "gateway"):
         if mark.args or not mark.kwargs.keys() <= OPTIONS.keys():
-            raise TypeError(f"gateway() takes keyword arguments only: {', '.join(OPTIONS)}")
+            raise TypeError(f"gateway() takes only these keyword arguments: {', '.join(OPTIONS)}")
         for name, value in mark.kwargs.items():
             _, kind, words = OPTIONS[name]
             if not isinstance(value, kind):

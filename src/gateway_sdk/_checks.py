@@ -121,7 +121,10 @@ def check_names(where: str, settings: Any, known: Collection[str]) -> dict[str, 
 
             # A part of a name goes before a similar name: `connections` for `max_connections`.
             close = sorted(other for other in known if name in other)
-            close = close or get_close_matches(name, sorted(known), 1)
+            # The last word tells more than a faint likeness: `retry` for `max_retries`.
+            tries = ((name, 0.7), (name.rpartition("_")[2], 0.65), (name, 0.6))
+            near = (get_close_matches(text, sorted(known), 1, least) for text, least in tries)
+            close = close or next(filter(None, near), [])
             hint = f": did you mean {' or '.join(close)}?" if close else ""
             raise ConfigurationError(f"{where} has no argument {name!r}{hint}")
     return {name: value for name, value in settings.items() if not isinstance(value, Default)}

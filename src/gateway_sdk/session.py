@@ -63,6 +63,7 @@ ENVIRONMENT: Final = {
     "client_id": "GATEWAY_CLIENT_ID",
     "token_store": "GATEWAY_TOKEN_STORE",
 }
+_OF_SESSION: Final = {"base_url", *DECLARED} - OPTIONS.keys()
 _OF_LOGIN: Final = ("auth_url", "client_id", "token_store")
 
 
@@ -178,6 +179,9 @@ class GatewaySession(NotPickled):
         Raises:
             ConfigurationError: an option is wrong; the message names it.
         """
+        for name in changes.keys() & _OF_SESSION:
+            hint = "the session has it, for all its views"
+            raise ConfigurationError(f"with_options has no argument {name!r}: {hint}")
         given = check_names("with_options", changes, OPTIONS)
         view = object.__new__(type(self))
         vars(view).update(vars(self))

@@ -181,8 +181,11 @@ class TestOfUnittest(unittest.TestCase):
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ('gateway("strict")', "gateway() takes keyword arguments only: seed, strict, allow, keep*"),
-        ("gateway(strickt=True)", "gateway() takes keyword arguments only: seed, strict, allow*"),
+        ('gateway("strict")', "gateway() takes only these keyword arguments: seed, strict, allow*"),
+        (
+            "gateway(strickt=True)",
+            "gateway() takes only these keyword arguments: seed, strict, allow*",
+        ),
         ('gateway(seed="x")', "gateway(seed=) takes a whole number, not str"),
         ("gateway(strict=1)", "gateway(strict=) takes True or False, not int"),
         ("gateway(keep_bodies=None)", "gateway(keep_bodies=) takes True or False, not NoneType"),

@@ -410,8 +410,12 @@ def test_a_setting_has_a_type_a_default_and_a_check() -> None:
     [
         (session, "colour", ""),
         (session, "connections", ": did you mean max_connections?"),
+        (session, "max_concurrency", ": did you mean max_connections?"),
+        (session, "max_retries", ": did you mean retry?"),
         (GatewayTransport, "colour", ""),
         (session().with_options, "colour", ""),
+        (session().with_options, "base_url", ": the session has it, for all its views"),
+        (session().with_options, "max_connections", ": the session has it, for all its views"),
         (from_env, "tenant", ": did you mean tenant_id?"),
         (from_env, "tenantid", ": did you mean tenant_id?"),
         (from_env, "token", ": did you mean access_token or token_header or token_store?"),
