@@ -35,7 +35,7 @@ def names_in(text: str) -> set[str]:
 
 
 def test_each_class_has_its_hints_or_those_of_the_class_above() -> None:
-    assert len(REASONS) == 7
+    assert len(REASONS) == 8
     assert {*vars(errors)} >= _base.OF_KIND.keys()
     assert errors.LoginTimeoutError("late").hints == _base.OF_KIND["LoginTimeoutError"]
     assert errors.StateMismatchError("other").hints == _base.OF_KIND["LoginError"]

@@ -122,6 +122,17 @@ async def test_payload_is_what_can_be_read(
         assert {name: value for name, value in known.items() if value is not None} == fields
 
 
+@pytest.mark.parametrize(("body", "asks"), [(b"<p>no such page</p>", True), (b"{}", False)])
+@pytest.mark.parametrize("status", [404, 405, 501])
+async def test_what_another_server_says_of_a_path_asks_for_base_url(
+    body: bytes, asks: bool, status: int
+) -> None:
+    with pytest.raises(StatusError) as caught:
+        await read(body, None, status)
+
+    assert ("; is base_url right?" in str(caught.value)) is asks
+
+
 async def test_redirect_names_no_address() -> None:
     location = f"https://evil.test/{CANARY}"
     with pytest.raises(RedirectError, match=r"307 .*; redirects are never followed") as caught:

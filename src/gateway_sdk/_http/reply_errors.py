@@ -23,6 +23,7 @@ from gateway_sdk._http.reply import (
     utf8_json,
 )
 from gateway_sdk._http.request import ARGUMENTS
+from gateway_sdk.errors._base import PATH
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -43,6 +44,7 @@ _KINDS: Final[Mapping[int, type[errors.StatusError]]] = {
     429: errors.RateLimitedError,
 }
 _KINDS_BY_HUNDRED: Final = {3: errors.RedirectError, 5: errors.ServerError}
+_NO_SUCH_PATH: Final = frozenset({404, 405, 501})  # also of a server that is no gateway
 # Proxies misuse 408. With 501 and 505 the request was not understood.
 _REFUSING: Final = frozenset({*range(400, 500), 501, 505}) - {408}
 _WANTS_CREDENTIALS: Final = 407
@@ -98,6 +100,8 @@ def status_error(reply: RawReply, more: str = "") -> errors.StatusError:
         headers=reply.headers,
     )
     error.payload = payload
+    if reply.status in _NO_SUCH_PATH and payload is None and not doubtful:
+        error.hints = PATH
     wait = reply.index.get(b"retry-after", b"").decode("latin-1")
     error.retry_after = parse_retry_after(wait, _now(reply.index.get(b"date", b"")))
     error.outcome = outcome_of_status(reply.status, doubtful=doubtful)

@@ -254,7 +254,7 @@ class StatusError(_ReplyError):
     def __str__(self) -> str:
         # The words themselves may hold personal data.
         known = self.payload and self.payload.message
-        return self._text(": error.payload.message has the reason" if known else "")
+        return self._text(": error.payload.message has the reason") if known else super().__str__()
 
 
 class InvalidRequestError(StatusError):

@@ -23,6 +23,10 @@ AUTHORITY: Final = (
 )
 CLIENT: Final = "cert= gives one", "The command line has none: a program can show one."
 HOST: Final = "is base_url right?", "Is the host of GATEWAY_BASE_URL right?"
+PATH: Final = (
+    "is base_url right?",
+    "Check the spelling, GATEWAY_BASE_URL and GATEWAY_TENANT_ID.",
+)
 SCHEME: Final = "is https right?", "Is https:// of GATEWAY_BASE_URL right?"
 SLOTS: Final = "max_connections= is their number", "Make fewer calls at a time."
 PROXY: Final = (
@@ -63,7 +67,7 @@ OF_KIND: Final = _at_the_command_line({
     "TokenRejectedError": "Are GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID those of this gateway?",
     "UnauthorizedError": "Is GATEWAY_ACCESS_TOKEN right, and still valid?",
     "ForbiddenError": "The access token does not allow this: use another one.",
-    "NotFoundError": "Check the spelling, GATEWAY_BASE_URL and GATEWAY_TENANT_ID.",
+    "NotFoundError": PATH[1],
     "ConflictError": "What is there already does not allow this: look at it first.",
     "InvalidRequestError": "The gateway did not understand it: change what you give.",
     "RateLimitedError": "Wait, or ask for less at once.",
