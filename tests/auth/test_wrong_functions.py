@@ -3,18 +3,30 @@
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial, wraps
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, Mock, create_autospec
 
 import httpx
 import pytest
 import wrapt
+from pydantic import SecretStr
 
 from gateway_sdk import Advice, ConfigurationError, GatewaySession, LoginError, Outcome
-from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
+from gateway_sdk._files import LockFile
+from gateway_sdk.auth import (
+    ImplicitFlow,
+    MemoryStore,
+    PrivateFileStore,
+    SharedTokenSource,
+    Token,
+    login,
+)
 from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW
 from tests.support.calls import CALLS
+from tests.support.logins import KEY
 from tests.support.scripted import scripted
 
 OK = httpx.Response(200, json={})
@@ -139,15 +151,38 @@ async def test_a_plain_function_is_named_at_each_call(
         assert told == (Outcome.NOT_SENT, Advice.FIX, [])
 
 
-async def test_a_plain_acquire_is_called_once_in_a_while() -> None:
-    """It may have opened a window."""
-    acquire = Mock(return_value=TOKEN)
-    source = SharedTokenSource(MemoryStore(), acquire)
+@dataclass(frozen=True)
+class Unchecked(Token):
+    """Made by an `__init__` of its own."""
+
+
+LINE = Unchecked(SecretStr("t\n"), None, 0.0, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("acquire", "problem"),
+    [
+        (Mock(return_value=TOKEN), "acquire is a plain function: make it async"),
+        (
+            AsyncMock(return_value=LINE),
+            "acquire returned what cannot be sent: the access token has white space",
+        ),
+    ],
+)
+async def test_an_acquire_that_has_to_be_corrected_is_called_once_in_a_while(
+    tmp_path: Path, acquire: Any, problem: str
+) -> None:
+    """It may have opened a window. Nobody waits for the token of this login."""
+    store = PrivateFileStore(KEY, tmp_path / "tokens")
+    source = SharedTokenSource(store, acquire)
 
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match=r"^acquire is a plain function"):
+        with pytest.raises(ConfigurationError, match=problem):
             await source.token()
     acquire.assert_called_once_with()
+    lock = LockFile(store.path.with_suffix(".lock"))
+    assert lock.acquire()
+    lock.release()
 
 
 @pytest.mark.parametrize("pasted", [plain, AsyncMock(return_value=None)])

@@ -267,7 +267,11 @@ class SharedTokenSource(Builtin, NotPickled):
             raise LoginError("acquire must return a Token")
         if token.expired(time.time(), leeway=0.0):
             raise LoginError("the login returned a token that has already expired")
-        return token
+        try:
+            return self._cached_of(token).token
+        except ConfigurationError as error:  # of a class of the user's that is made of Token
+            problem = f"returned what cannot be sent: {error.problem}"
+            raise ConfigurationError(problem, setting="acquire") from None
 
     def _end_login(self, token: Token | None, failure: GatewayError | None) -> None:
         is_unanswered = isinstance(failure, LoginTimeoutError)
