@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote_plus
@@ -148,8 +149,14 @@ async def test_the_page_does_not_scroll_sideways(page: Page, address: str) -> No
 
 async def search(page: Page, words: str) -> None:
     """Open the search by its key, and type; letters outside of its field are keys of the page."""
-    await page.keyboard.press("Control+k")
-    await expect(page.get_by_role("combobox", name="Search")).to_be_focused(timeout=20_000)
+    field = page.get_by_role("combobox", name="Search")
+    for _ in range(20):  # nobody hears the key until the script of the page has begun to listen
+        if not await field.is_visible():
+            await page.keyboard.press("Control+k")
+        with suppress(AssertionError):
+            await expect(field).to_be_focused(timeout=1_000)
+            break
+    await expect(field).to_be_focused()
     await page.keyboard.type(words)
 
 
