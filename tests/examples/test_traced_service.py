@@ -51,7 +51,7 @@ async def test_a_service_is_traced_through(
         assert line, "it did not start"
         address = re.search(rb"http://127\.0\.0\.1:\d+", line)
     order = "/wallets/wallet-0004/orders/order-0056"
-    async with httpx.AsyncClient(base_url=address[0].decode()) as caller:
+    async with httpx.AsyncClient(base_url=address[0].decode(), timeout=60) as caller:
         assert (await caller.delete(order, headers={"tenant": "demo"})).is_success
     service.send_signal(signal.SIGINT)
     output, told = await service.communicate()
