@@ -24,9 +24,10 @@ ROOT = FOLDER.parent.parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Filter what Dask itself warns of when a scheduler or a worker goes away."""
+    """Filter what Dask itself warns of when a scheduler or a worker goes away; be patient."""
     for item in items:
         if item.path.parent == FOLDER:
+            item.add_marker(pytest.mark.timeout(4 * Dask.patience))
             item.add_marker(pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:distributed"))
 
 
@@ -56,7 +57,9 @@ class Gateway:
 
 
 class Dask(Program):
-    """A scheduler, or a worker."""
+    """A scheduler, or a worker: each process of pytest starts three, with seconds of CPU time."""
+
+    patience = 120.0
 
     def __init__(self, log: Path, what: str, *arguments: str, **environment: str) -> None:
         command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments]
