@@ -68,7 +68,7 @@ async def log_in(server: str, folder: Path, decision: str, *options: str) -> tup
         ("read", ["--scope", "read write"], 0, ["Scope      read (not granted: write)\n"]),
         (
             "look",
-            ["--redirect-uri", "http://127.0.0.1:0/other", "--timeout", "12"],
+            ["--redirect-uri", "http://127.0.0.1:0/other", "--timeout", "20"],
             1,
             ["/other may not be registered", "Mismatching redirect URI"],
         ),

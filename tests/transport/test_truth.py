@@ -54,7 +54,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 NINE = b"Content-Length: 9\r\n\r\n{"
 """The end of a head that promises nine bytes, and the first of them."""
 
-HEAD_COMES = 0.3
+HEAD_COMES = 1.0
 """Seconds to read: the head must come within them, on a busy machine too."""
 
 STEPS = {
