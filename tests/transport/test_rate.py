@@ -64,19 +64,6 @@ async def test_a_caller_that_is_cancelled_as_its_turn_comes_takes_none(
     assert list(callers.passed.values()) == [0.0, busy, busy + 1.0]
 
 
-@in_virtual_time
-async def test_a_caller_waits_until_one_that_has_passed_begins() -> None:
-    """However long that takes, it has its place in the limit."""
-    limiter = RateLimiter(RateLimit(1, 1.0))
-    await limiter.enter()
-    waiting = asyncio.create_task(limiter.enter())
-    await asyncio.sleep(5.0)
-    limiter.begin()
-    await waiting
-
-    assert now() == 6.0
-
-
 @pytest.mark.parametrize("start", [0.0, 0.3, 1e6 + 0.3, 1e9 + 0.7])
 @pytest.mark.parametrize("seconds", [0.1, 1 / 3, 1e-3])
 @in_virtual_time
