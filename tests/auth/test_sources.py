@@ -167,22 +167,6 @@ async def test_a_token_without_an_end_is_asked_for_by_each_call(
         assert await asking == {f"token-{number}" for number in range(first, first + 5)}
 
 
-async def test_near_the_end_the_function_is_asked_beside_the_calls(
-    clock: Clock, vault: Vault, source: FunctionTokenSource
-) -> None:
-    """The token is used as long as it works; after its end all wait for the next one."""
-    await source.token()
-    vault.open.clear()
-    clock.now += LIFE - RENEWED
-    assert await names(source, 9) == {"token-1"}
-    clock.now = NOW + LIFE
-    waiting = asyncio.create_task(names(source, 9))
-    await asyncio.sleep(0)
-    vault.open.set()
-    assert await waiting == {"token-2"}
-    assert vault.asked == 2
-
-
 @virtual_time.in_virtual_time
 async def test_a_question_beside_the_calls_that_hangs_is_asked_again(
     clock: Clock, vault: Vault, source: FunctionTokenSource
@@ -287,27 +271,6 @@ async def test_a_rejected_token_is_asked_for_once_more(
     vault.open.set()
     assert await waiting == {"token-3"}
     assert (vault.asked, caplog.records) == (3, [])
-
-
-@virtual_time.in_virtual_time
-async def test_a_question_that_hangs_is_asked_again(
-    vault: Vault, source: FunctionTokenSource
-) -> None:
-    """After half a minute, once, for all: also for who comes late and waits for a second only."""
-    vault.open.clear()
-    hanging = asyncio.create_task(source.token())
-    others = asyncio.create_task(names(source, 9))
-    await asyncio.sleep(29.5)
-    assert vault.asked == 1
-    vault.open = asyncio.Event()
-    async with asyncio.timeout(1):
-        asking = asyncio.create_task(names(source, 9))
-        await asyncio.sleep(0.6)
-        assert vault.asked == 2
-        vault.open.set()
-        assert await asking | await others == {"token-2"}
-    assert vault.asked == 2
-    hanging.cancel()
 
 
 async def test_a_question_goes_on_when_its_caller_is_cancelled(
