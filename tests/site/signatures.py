@@ -1,6 +1,7 @@
 """For the reference: names the options behind `**settings`, as `inspect.signature` does."""
 
 import inspect
+import re
 from importlib import import_module
 from typing import Any
 
@@ -33,7 +34,8 @@ def _name_options(func: Function) -> None:
     for one in inspect.signature(found).parameters.values():
         if one.kind is one.KEYWORD_ONLY and one.name not in known:
             is_type = one.name == "into" and "IntoType" in str(last[0].annotation)
-            kind, default = ("type[T]", None) if is_type else (None, repr(one.default))
+            shown = re.sub(r"~|[\w.]+\.", "", inspect.formatannotation(one.annotation))
+            kind, default = ("type[T]", None) if is_type else (shown, repr(one.default))
             func.parameters.add(
                 Parameter(
                     one.name, kind=ParameterKind.keyword_only, annotation=kind, default=default

@@ -1,5 +1,6 @@
 """The links of the built site lead to pages and headings that exist, on this site only."""
 
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -80,3 +81,9 @@ def test_signatures_name_the_options(site: Path) -> None:
     hiding = [path.name for path in site.glob("reference/*.html") if "Unpack" in path.read_text()]
 
     assert not hiding
+    pages = {path.stem: path.read_text() for path in site.glob("reference/*.md")}
+    assert "\n    deadline: float | None = 600.0,\n" in pages["session"]
+    assert (
+        "- **`journal`** (`str | PathLike[str] | Ledger | None`, default: `None` )" in pages["bulk"]
+    )
+    assert not re.findall("~[A-Z]|__post_init__", "".join(pages.values()))

@@ -110,7 +110,6 @@ class Adaptive:
     start: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse invalid numbers of calls."""
         for name in ("maximum", "start"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
