@@ -6,7 +6,9 @@ It needs `pip install fastapi uvicorn`. Run it in the root of the project, again
     uvicorn --factory examples.service.app:from_environment --port 8000
     curl -H 'tenant: demo' localhost:8000/customers/c-1 -X PUT
 
-The tests need no running gateway: `pytest examples/service`.
+The tests need no running gateway, but `pip install pytest pytest-asyncio`:
+
+    pytest examples/service
 """
 
 from collections.abc import AsyncGenerator

@@ -46,10 +46,9 @@ async def test_the_demo_prints_spans_and_metrics() -> None:
     assert "no-such" not in ended.out
 
 
-async def test_the_tests_of_the_service_pass() -> None:
-    ended = await run(
-        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "examples/service", folder=ROOT
-    )
+async def test_the_tests_of_the_service_pass_with_the_plugins_that_they_name() -> None:
+    arguments = "-m pytest -p no:cacheprovider -p no:timeout examples/service"
+    ended = await run(sys.executable, *arguments.split(), folder=ROOT)
 
     assert ended.status == 0, ended.out
     assert "12 passed" in ended.out
