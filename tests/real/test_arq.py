@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from asyncio.subprocess import DEVNULL
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
@@ -96,3 +96,14 @@ async def test_a_job_whose_worker_was_killed(
 
     assert await work(recipe, job) == "CHECK: it was begun before"
     assert len(gateway_sandbox.received) == 1
+
+
+async def test_the_log_of_a_worker_has_no_personal_data(pool: Any, tmp_path: Path) -> None:
+    await pool.enqueue_job("create_customer", REQUEST)
+    command = (sys.executable, "-m", "arq", "--burst", "onboarding.WorkerSettings")
+    process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stderr=PIPE)
+
+    _, log = await process.communicate()
+
+    assert process.returncode == 0, log
+    assert b"Ada" not in log
