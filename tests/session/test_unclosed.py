@@ -32,8 +32,8 @@ async def test_it_is_shown_where_python_shows_such_warnings(
         monkeypatch.setenv("GATEWAY_BASE_URL", url)
         ended = await run(sys.executable, "-X", "dev", "-c", PROGRAM, folder=ROOT)
 
-    told = f"the session of {url} was not closed: use `async with`"
-    assert f"ResourceWarning: {told}" in ended.err
+    told = f"the session of {url} was not closed: use `async with`, or await its aclose(); "
+    assert f"ResourceWarning: {told}those of a view do not close it\n" in ended.err
     assert "made at <string>:6\n" in ended.err
     assert CANARY not in ended.err
 

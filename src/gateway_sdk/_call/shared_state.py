@@ -115,7 +115,7 @@ class SharedState:
         if not is_ending() and is_connected and os.getpid() == self._process:
             warnings.warn(
                 f"the session of {self.base_url} was not closed: use `async with`, or await its "
-                f"aclose(){self._made_at}",
+                f"aclose(); those of a view do not close it{self._made_at}",
                 ResourceWarning,
                 source=self,
                 stacklevel=1,
