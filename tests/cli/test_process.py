@@ -96,7 +96,6 @@ def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gatew
 @pytest.mark.parametrize("debug", [[], ["--debug"]])
 def test_every_command_tells_of_a_full_disk(
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
     call_gateway: Call,
     arguments: list[str],
     debug: list[str],

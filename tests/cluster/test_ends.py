@@ -321,9 +321,7 @@ async def test_no_chunk_begins_while_the_user_leaves_what_is_there(
     assert sorted(taken) == list(range(10))
 
 
-async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_result() -> None:
     """One call of a chunk is cancelled while the worker has it."""
     begun, may_end = asyncio.Event(), asyncio.Event()
 

@@ -433,9 +433,7 @@ def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
     assert str(caught.value) == f"{where} has no argument {name!r}{hint}"
 
 
-def test_a_subclass_may_have_arguments_of_its_own_and_views(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_subclass_may_have_arguments_of_its_own_and_views() -> None:
     class TeamSession(GatewaySession):
         def __init__(self, base_url: str, *, team: str, **options: Any) -> None:
             super().__init__(base_url, **options)
