@@ -178,8 +178,11 @@ async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
         ({"deadline": 0}, "deadline must be a number of seconds, more than 0"),
         ({"deadline": "5"}, "deadline must be a number of seconds"),
         ({"headers": {"Authorization": "x"}}, "must not set Authorization"),
-        ({"timeout": 5}, "list_countries has no argument 'timeout': a view has it"),
-        ({"dead_line": 5}, "list_countries has no argument 'dead_line': did you mean deadline"),
+        ({"timeout": 5}, "list_countries: a call has no argument 'timeout': a view has it"),
+        (
+            {"dead_line": 5},
+            "list_countries: a call has no argument 'dead_line': did you mean deadline",
+        ),
     ],
 )
 async def test_wrong_options_of_a_call(given: dict[str, Any], message: str) -> None:

@@ -149,7 +149,7 @@ class Call:
             if watch is not None:
                 watch.started()
             if of_this_call:
-                self._options = self._options.of_one_call(self._operation.name, of_this_call)
+                self._options = self._options.of_one_call(of_this_call)
             self._transport = self._shared.open()
             with CallScope(self._shared.calls, self._options.deadline) as self._scope:
                 if not self._shared.is_prepared:

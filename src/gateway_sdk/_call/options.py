@@ -146,16 +146,16 @@ class Options:
             changed["templates"] = {}
         return dataclasses.replace(self, **changed)
 
-    def of_one_call(self, operation: str, changes: PerCall) -> "Options":
+    def of_one_call(self, changes: PerCall) -> "Options":
         """Return the options of a single call; what is wrong with them is a wrong argument."""
         if of_views := (changes.keys() & OPTIONS.keys()) - PER_CALL:
             raise InvalidArgumentError(
-                f"{operation} has no argument {min(of_views)!r}: a view has it, see with_options"
+                f"a call has no argument {min(of_views)!r}: a view has it, see with_options"
             )
         headers = changes.get("headers")
         only_adds = isinstance(headers, Mapping) and not any(it is None for it in headers.values())
         try:
-            given = dict(check_names(operation, changes, PER_CALL))
+            given = dict(check_names("a call", changes, PER_CALL))
             if only_adds:
                 del given["headers"]
             changed = self.but(given)

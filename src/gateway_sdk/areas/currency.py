@@ -116,7 +116,7 @@ class CurrencyArea(Area):
         given = cast("dict[str, Any]", settings)
         caller = self._caller
         own: PerCall = {"headers": given.pop("headers")} if "headers" in given else {}
-        caller.options.of_one_call(operation.name, own)  # what is wrong, at once
+        caller.options.of_one_call(own)  # what is wrong, at once
         if into is not None:
             check_type(into)
         exact = False  # whether the journal has the reply itself, with all digits
