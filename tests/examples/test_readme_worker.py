@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway_sdk import GatewayError, GatewaySession, LoginRequiredError
+import pytest
+
+from gateway_sdk import GatewayError, GatewaySession, LoginRequiredError, SessionStateError
 from gateway_sdk.models import CreateRequest
 from tests.support import documents
 from tests.support.raw_server import OK, raw_server, read_request
@@ -70,6 +72,28 @@ async def test_each_task_is_done_once_or_set_aside_for_a_reason() -> None:
     why = {task.external_customer_id: error.advice.name for task, error in aside}
     assert why == {**dict.fromkeys(LOST, "CHECK"), **dict.fromkeys(WRONG, "FIX")}
     assert len(aside) == len(why)
+
+
+@pytest.mark.parametrize("is_logged_in", [True, False])
+async def test_a_closed_session_ends_the_worker(is_logged_in: bool) -> None:
+    async def token() -> str:
+        if is_logged_in:
+            return "t"
+        closing.append(asyncio.create_task(session.aclose()))
+        raise LoginRequiredError("log in")
+
+    closing: list[asyncio.Task[None]] = []
+    session = GatewaySession("http://127.0.0.1:9", access_token=token, tenant_id="acme")
+    if is_logged_in:
+        await session.aclose()
+    queue: asyncio.Queue[CreateRequest] = asyncio.Queue()
+    queue.put_nowait(CreateRequest(external_customer_id="task-1"))
+
+    async with asyncio.timeout(10):
+        with pytest.raises(SessionStateError):
+            await program()["work"](session, queue, [])
+
+    assert queue.qsize() == 1
 
 
 def test_what_is_set_aside_is_printed_and_other_pages_go_on(
