@@ -131,6 +131,17 @@ class GatewaySession(NotPickled):
         self._call_with(Caller(shared, options))
         self._is_view = False
 
+    if not TYPE_CHECKING:  # type checkers would take any attribute then
+
+        def __setattr__(self, name: str, value: object) -> None:
+            # A subclass may keep such a thing for itself.
+            if type(self) is GatewaySession and (name in OPTIONS or name in _OF_SESSION):
+                way = (
+                    "with_options() makes a view with" if name in OPTIONS else "make a session with"
+                )
+                raise AttributeError(f"{name} of a session cannot be set: {way} another one")
+            super().__setattr__(name, value)
+
     def _call_with(self, caller: Caller) -> None:
         self._caller = caller
         self.customer = CustomerArea(caller)

@@ -227,3 +227,31 @@ async def test_an_operation_of_the_user_may_have_a_reply_of_its_own(
         with pytest.raises(UnexpectedReplyError) as caught:
             await gateway.send(own)
         assert "a-name" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("tenant_id", "with_options() makes a view with"),
+        ("deadline", "with_options() makes a view with"),
+        ("base_url", "make a session with"),
+        ("max_connections", "make a session with"),
+    ],
+)
+def test_setting_an_attribute_does_not_look_as_if_it_changed_the_session(
+    name: str, way: str
+) -> None:
+    gateway = GatewaySession("http://localhost", access_token="t", tenant_id="a")
+    for session in (gateway, gateway.with_options(tenant_id="b")):
+        with pytest.raises(AttributeError) as caught:
+            setattr(session, name, "c")
+        assert str(caught.value) == f"{name} of a session cannot be set: {way} another one"
+
+
+def test_a_subclass_may_have_an_attribute_with_the_name_of_a_setting() -> None:
+    class Session(GatewaySession):
+        def __init__(self, tenant_id: str) -> None:
+            self.tenant_id = tenant_id
+            super().__init__("http://localhost", access_token="t", tenant_id=tenant_id)
+
+    assert Session("a").tenant_id == "a"
