@@ -45,6 +45,10 @@ def replacing(path: Path, mode: int = 0o666) -> Generator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         patiently(lambda: draft.replace(path))
+    except OSError as error:
+        if error.filename == str(draft):  # of which the caller knows nothing
+            error.filename = str(path)
+        raise
     finally:
         with suppress(OSError):  # it exists only after an error
             draft.unlink()

@@ -348,6 +348,13 @@ async def test_a_wrong_suffix_and_a_missing_extra_are_named(
         bulk.export(journal, "rates.parquet")
 
 
+def test_an_error_names_the_file_that_was_given(journal: Path, out: Path) -> None:
+    missing = out.with_name("missing") / out.name
+    with pytest.raises(FileNotFoundError) as caught:
+        bulk.export(journal, missing)
+    assert caught.value.filename == str(missing)
+
+
 async def test_an_export_is_one_snapshot_of_a_run_that_goes_on(
     path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
