@@ -19,6 +19,7 @@ from gateway_sdk.cluster import _ENDS, _Chunks, _dask
 from gateway_sdk.cluster._worker import Sealed
 from gateway_sdk.errors import ConfigurationError, ConnectionFailedError, GatewayError, OutageError
 from gateway_sdk.outcome import Outcome
+from tests.bulk.runs import rows
 from tests.cluster import jobs
 from tests.cluster.conftest import ROOT, Cluster, Gateway
 from tests.cluster.test_run import Results, assert_holds, results_of, until_nothing_is_left
@@ -121,6 +122,8 @@ async def test_the_program_ends_and_the_workers_stop_and_only_what_is_missing_is
         sys.executable, "-c", code, cwd=ROOT, stderr=subprocess.DEVNULL
     )
     await gateway.until(before + 250)
+    while not rows(tmp_path / "j.db"):  # noqa: ASYNC110 - the disk of another process may be slow
+        await asyncio.sleep(0.02)
     program.send_signal(number)
     await program.wait()
     await until_nothing_is_left(shared)
