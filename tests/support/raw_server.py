@@ -30,6 +30,10 @@ async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> As
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
+        # Turns, after which what came last has its task: asyncio leaves open what it has accepted
+        # when the server is closed before that.
+        for _ in range(5):
+            await asyncio.sleep(0)
         server.close()
         for task in tasks:
             task.cancel()
