@@ -20,6 +20,7 @@ from gateway_sdk import (
     LoginRequiredError,
     RateLimit,
     RetryPolicy,
+    ServerError,
     Token,
 )
 from gateway_sdk._call import call, deadline
@@ -145,10 +146,11 @@ async def test_a_deadline_says_what_it_ended(name: str) -> None:
                 raw_server(server) if server else nullcontext(nowhere) as url,
                 GatewaySession(url, drain=0, **given) as gateway,
             ):
-                with pytest.raises(DeadlineExceededError) as caught:
+                # Another error if it took so long that no other attempt would end in time.
+                with pytest.raises((DeadlineExceededError, ServerError)) as caught:
                     await work(gateway)
-        error = caught.value
-        if error.phase == phase:
+        error: Any = caught.value
+        if getattr(error, "phase", None) == phase:
             break
     assert error.phase == phase
     assert f"the deadline of {seconds} s passed {deadline._WAITS[error.phase]}" in str(error)
