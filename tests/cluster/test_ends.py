@@ -324,6 +324,28 @@ async def test_no_chunk_begins_while_the_user_leaves_what_is_there(
     assert sorted(taken) == list(range(10))
 
 
+@virtual_time.in_virtual_time
+async def test_a_value_that_could_not_be_converted_does_not_wait_to_be_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its `load` asks a gateway, say, which is away: the item is done again, and has much text."""
+    tries = iter(range(2))
+
+    async def do(_: _dask.Workers, __: Sealed) -> Any:
+        value = StoredValue(json.dumps("x" * 2 * 2**24))
+        return {0: BulkResult[Any, Any](item=(), error=None, elapsed=0.0, _value=value)}, None
+
+    def load(value: Any) -> int:
+        if next(tries, None) is not None:
+            raise ConnectionFailedError("the gateway is away")
+        return len(value)
+
+    monkeypatch.setattr(_dask.Workers, "do", do)
+    async with asyncio.timeout(600):
+        [result] = await results_of(jobs.same, [1], load=load, patience=300)
+    assert result.value == 2 * 2**24
+
+
 async def test_an_item_that_nobody_waits_for_any_more_keeps_no_other_from_its_result() -> None:
     """One call of a chunk is cancelled while the worker has it."""
     begun, may_end = asyncio.Event(), asyncio.Event()

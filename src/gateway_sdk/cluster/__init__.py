@@ -277,10 +277,11 @@ class _Chunks:
         result = await one.result
         if result.error is not None:
             return result
-        self._untaken[id(item)] = len(value_of(result).text)
-        if self._load is None:
-            return result
-        return replace(result, _value=self._load(result.value))
+        size = len(value_of(result).text)
+        if self._load is not None:
+            result = replace(result, _value=self._load(result.value))
+        self._untaken[id(item)] = size
+        return result
 
     def take(self, item: Any) -> None:
         """Note that the user gets the result of the item."""
