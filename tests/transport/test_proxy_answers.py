@@ -109,7 +109,8 @@ async def test_a_call_that_is_cut_off_in_its_tunnel_was_not_sent(
         place.session(verify=authority.path, retry=None, timeout=times) as session,
     ):
         call = asyncio.create_task(CALLS["create_customer"](session))
-        await place.proxy.asked.wait()
+        if way != "time-out":  # on a busy machine it may come before the proxy is asked
+            await place.proxy.asked.wait()
         if way == "deadline":
             pass_deadlines(session)
         elif way == "cancel":
