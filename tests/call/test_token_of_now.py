@@ -72,10 +72,10 @@ class Silent:
         return self.now
 
 
-def _options(waits_for: str, gateway: Holding) -> dict[str, Any]:
+def _options(waits_for: str, gateway: Holding, pause: float = 0.1) -> dict[str, Any]:
     options: dict[str, Any] = {"max_connections": 1, "retry": None}
     if waits_for != "slot":
-        options = {"rate_limit": RateLimit(1, 0.1), "retry": None}
+        options = {"rate_limit": RateLimit(1, pause), "retry": None}
     if waits_for == "turn of a transport":
         options["transport"] = gateway
     return options
@@ -93,7 +93,7 @@ WAITS = pytest.mark.parametrize("waits_for", ["slot", "turn", "turn of a transpo
 async def test_a_call_that_has_waited_takes_the_token_of_now(waits_for: str) -> None:
     """The one of before may have expired, and a stream cannot be sent again after a 401."""
     source, gateway = Turning(), Holding()
-    options = _options(waits_for, gateway)
+    options = _options(waits_for, gateway, 0.5)
     async with (
         serving(gateway.serve) as port,
         GatewaySession(f"http://127.0.0.1:{port}", access_token=source, **options) as session,
@@ -173,12 +173,12 @@ async def test_a_deadline_says_that_a_call_has_waited_for_the_token_of_now() -> 
 
     may_give.set()
     async with GatewaySession(
-        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(1, 0.05)
+        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(1, 0.4)
     ) as session:
         first = asyncio.create_task(session.aml.upload_document(b"x"))
         await gateway.asked.wait()
         asked.clear()
-        second = asyncio.create_task(session.aml.upload_document(b"x", deadline=0.2))
+        second = asyncio.create_task(session.aml.upload_document(b"x", deadline=0.8))
         await asked.wait()
         await asyncio.sleep(0)
         may_give.clear()  # the second question gets no answer
@@ -218,7 +218,7 @@ async def test_an_error_of_a_call_of_the_source_says_nothing_about_the_call_that
         return "t"
 
     async with GatewaySession(
-        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(1, 0.05)
+        "https://gateway.test", access_token=token, transport=gateway, rate_limit=RateLimit(1, 0.4)
     ) as session:
         first = asyncio.create_task(session.aml.upload_document(b"x"))
         await gateway.asked.wait()
