@@ -103,6 +103,18 @@ async def test_nothing_comes_for_too_long() -> None:
         assert await connection.read(20) == b"late"
 
 
+async def test_a_shorter_wait_does_not_end_with_the_timer_of_a_longer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway_sdk._transport.connection._LOOK", 3600.0)
+    async with connected() as (connection, peer):
+        peer.end.send(b"1")
+        assert await connection.read(3600) == b"1"
+        reading = asyncio.create_task(connection.read(0.01))
+        await asyncio.wait([reading], timeout=20)
+        assert isinstance(reading.exception(), TimeoutError)
+
+
 @pytest.mark.parametrize("seconds", [30, None])
 async def test_an_old_timer_disturbs_no_later_wait(seconds: float | None) -> None:
     """A timer may be due while nobody waits, or while somebody waits for longer."""
