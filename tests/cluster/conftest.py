@@ -24,10 +24,9 @@ ROOT = FOLDER.parent.parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Filter what Dask itself warns of when a scheduler or a worker goes away; be patient."""
+    """Filter what Dask itself warns of when a scheduler or a worker goes away."""
     for item in items:
         if item.path.parent == FOLDER:
-            item.add_marker(pytest.mark.timeout(4 * Dask.patience))
             item.add_marker(pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:distributed"))
 
 
