@@ -44,7 +44,8 @@ async def deaf(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await forever()
 
 
-async def busy(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
     await forever()
 
