@@ -324,6 +324,30 @@ async def test_no_chunk_begins_while_the_user_leaves_what_is_there(
     assert sorted(taken) == list(range(10))
 
 
+async def test_a_client_whose_closing_is_cancelled_is_closed_at_the_end() -> None:
+    """It may be that of a look that found the scheduler gone; closing it may fail, too."""
+    asked = asyncio.Event()
+
+    class Client:
+        status = "running"
+        closings = 0
+
+        async def close(self) -> None:
+            self.status, self.closings = "closing", self.closings + 1
+            asked.set()
+            if self.closings == 1:
+                await asyncio.Event().wait()
+            raise OSError
+
+    workers = _dask.Workers(Sealed(()), "tcp://127.0.0.1:1", None)
+    workers._client = client = Client()
+    workers._looking = asyncio.ensure_future(workers._leave())
+    await asked.wait()
+    await workers.aclose()
+
+    assert (client.status, client.closings) == ("closed", 2)
+
+
 @virtual_time.in_virtual_time
 async def test_a_value_that_could_not_be_converted_does_not_wait_to_be_taken(
     monkeypatch: pytest.MonkeyPatch,

@@ -212,12 +212,13 @@ class Workers:
         self._local.push_async_callback(_end, process)
 
     async def _leave(self) -> None:
-        client, self._client = self._client, None
         self._there, self._checked = {}, {}
-        if client is not None:
+        if self._client is not None:
             with suppress(Exception):  # of Dask, about what is gone
                 async with asyncio.timeout(_SILENT / 2):
-                    await client.close()
+                    await self._client.close()
+            self._client.status = "closed"  # else its finalizer asks a loop that may be closed
+            self._client = None
 
     async def aclose(self) -> None:
         """Leave the workers, which then stop what is left of the run, and end those of our own."""
